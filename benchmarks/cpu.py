@@ -128,7 +128,7 @@ def rustworkx_build(u, v, n):
     graph = rustworkx.PyGraph(multigraph=False)
     graph.add_nodes_from(range(n))
     low, high = simple(u, v)
-    graph.extend_from_edge_list(list(zip(low.tolist(), high.tolist())))
+    graph.extend_from_edge_list(list(zip(low.tolist(), high.tolist(), strict=True)))
     return graph
 
 
@@ -156,7 +156,7 @@ def networkx_build(u, v, n):
     import networkx
 
     graph = networkx.empty_graph(n)
-    graph.add_edges_from(zip(u.tolist(), v.tolist()))
+    graph.add_edges_from(zip(u.tolist(), v.tolist(), strict=True))
     return graph
 
 

@@ -67,7 +67,7 @@ def some_graph(chance):
 
 
 def graph_edges(graph):
-    return list(zip(*(ends.tolist() for ends in graph.edges())))
+    return list(zip(*(ends.tolist() for ends in graph.edges()), strict=True))
 
 
 def remove(path):
@@ -165,7 +165,7 @@ def second_count(path, ending, packed):
 
 def of_columns(arrays):
     col_ptr, row_idx = arrays["col_ptr"], arrays["row_idx"]
-    return zip(np.repeat(np.arange(col_ptr.size - 1), np.diff(col_ptr)).tolist(), row_idx.tolist())
+    return zip(np.repeat(np.arange(col_ptr.size - 1), np.diff(col_ptr)).tolist(), row_idx.tolist(), strict=True)
 
 
 def of_list(lines):

@@ -43,7 +43,7 @@ def drawn(scale, gpus):
         parts.append(draw(scale, 0, gpu, gpus))
         runtime.synchronize()
     runtime.use_gpu(0)
-    return *map(list, zip(*parts)), 1 << scale
+    return *map(list, zip(*parts, strict=True)), 1 << scale
 
 
 def on_one_gpu(scale, host):

@@ -316,14 +316,15 @@ def counters():
     ran = [line.split("|")[1:] for line in done.stdout.splitlines() if line.startswith("LAUNCH|")]
     if not ran or len(ran) != len(counted):
         raise SystemExit(f"ncu saw {len(counted)} launches of {len(ran)}: {done.stderr[-300:]}")
-    for (name, method, launched), row in zip(ran, counted):
+    for (name, method, launched), row in zip(ran, counted, strict=True):
         found = {key: gpu.number(row[metric]) for key, metric in COUNTERS.items()}
         yield {"graph": name, "method": method, "kernel": launched} | found
 
 
 # ------------------------------------------------------------------------------------------------------- fit and score
 
-MOST = dict(zip(demand.KINDS, (2, 2, 6, 30, 2, 8, 16, 4, 8, 10, 20, 12)))  # instructions of an operation, at most
+# instructions of an operation, at most
+MOST = dict(zip(demand.KINDS, (2, 2, 6, 30, 2, 8, 16, 4, 8, 10, 20, 12), strict=True))
 CYCLES, LEAST_CYCLES = 3, 0.3  # of an instruction, and of an operation at least, where the times do not say otherwise
 STEP = 0.2  # by which a constant is moved, to see what it does
 STAY = 0.004  # what it costs to move a constant from there, by the square of its logarithm
@@ -394,13 +395,14 @@ def fit(pool):
         counted.setdefault((row["graph"], row["method"], row["kernel"]), row["instructions"])
     of_launches = [launch for found in pool.map(operations, FITTED) for launch in found]
     known = [(sums, counted[tuple(key)]) for *key, sums in of_launches if tuple(key) in counted]
-    sums, numbers = (np.array(part, float) for part in zip(*known))
+    sums, numbers = (np.array(part, float) for part in zip(*known, strict=True))
     # as many for an access to shared memory as for another one: fitted alone, it would take none
     access, shared = (demand.KINDS.index(kind) for kind in ("access", "shared access"))
     sums[:, access], sums[:, shared] = sums[:, access] + sums[:, shared], 0
     instructions = lsq_linear(sums / numbers[:, None], np.ones(numbers.size), (0, list(MOST.values()))).x
     instructions[shared] = instructions[access]
-    constants = demand.constants() | {("instructions", kind): value for kind, value in zip(demand.KINDS, instructions)}
+    by_kind = zip(demand.KINDS, instructions, strict=True)
+    constants = demand.constants() | {("instructions", kind): value for kind, value in by_kind}
     times = {(row["graph"], row["method"]): row["kernel_ms"] for row in recorded("launches", "NVIDIA H200")}
     slopes = [row for rows in pool.map(slopes_of, FITTED, itertools.repeat(constants)) for row in rows]
     slopes = [(times[key], *bounds) for key, *bounds in slopes if key in times]
@@ -451,7 +453,7 @@ def slopes_of(name, constants):
         slopes = np.zeros((len(launched), len(of_blocks(constants))))
         for k, constant in enumerate(of_blocks(constants)):
             moved = bounds(launched, size, {constant: (1 + STEP) * constants[constant]})
-            slopes[:, k] = [(new.blocks - old.blocks) / STEP / 1e6 for new, old in zip(moved, base)]
+            slopes[:, k] = [(new.blocks - old.blocks) / STEP / 1e6 for new, old in zip(moved, base, strict=True)]
         overhead = estimates.total_ms([], machine) + machine.ns("next launch") * len(launched) / 1e6
         blocks = np.array([each.blocks for each in base]) / 1e6
         found.append(((name, method), overhead, others, blocks, slopes))
@@ -460,7 +462,7 @@ def slopes_of(name, constants):
 
 def fit_times(slopes, constants):
     """The constants of times that bring the estimates closest to the clock, and stay near what the instructions say."""
-    measured, overhead, others, blocks, slope = zip(*slopes)
+    measured, overhead, others, blocks, slope = zip(*slopes, strict=True)
     first = np.cumsum([0, *map(len, others[:-1])])
     others, blocks, slope = map(np.concatenate, (others, blocks, slope))
     names = of_blocks(constants)
@@ -477,7 +479,7 @@ def fit_times(slopes, constants):
 
     most = np.log(FACTOR)
     found = minimize(off, start, method="Powell", bounds=[(each - most, each + most) for each in start])
-    return dict(zip([*names, demand.POWER], np.exp(found.x)))
+    return dict(zip([*names, demand.POWER], np.exp(found.x), strict=True))
 
 
 def recorded(suite, name):
@@ -530,7 +532,7 @@ def summary(rows):
         print(f"{name}, {which}: {off.size} launches, MAPE {off.mean():.3f}, median "
               f"{np.median(off):.3f}, worst {off.max():.2f}; {sum(pairs)} of {len(pairs)} pairs right")  # fmt: skip
         for method in NAMES:
-            of = np.array([ratio for ratio, row in zip(ratios, own) if row["method"] == method])
+            of = np.array([ratio for ratio, row in zip(ratios, own, strict=True) if row["method"] == method])
             if of.size:
                 print(f"  {method:20} MAPE {np.abs(of - 1).mean():.3f}, mean ratio {np.exp(np.log(of).mean()):.2f}")
 

@@ -179,7 +179,7 @@ def measure(kind, graph, verbs, repeats, limit, engine="cpu"):
         least = [min((run[k] for run in runs), default=np.inf) for k in range(4)]
         least = [round(time, 3) if time < np.inf else "" for time in least]
         about = {"kind": kind, "vertices": graph.n, "edges": graph.m, "triangles": max(counts, default="")}
-        row = about | {"engine": engine, "verb": verb, "order": order} | dict(zip(TIMES, least))
+        row = about | {"engine": engine, "verb": verb, "order": order} | dict(zip(TIMES, least, strict=True))
         ms = kernel.get((verb, order), "")
         yield row if engine == "cpu" else row | {"kernel": ms and round(ms, 4)}
 
@@ -259,7 +259,7 @@ def main():
     arguments = parser.parse_args()
     engine = arguments.engine
     given = arguments.edges, arguments.threads, arguments.repeats
-    edges, threads, repeats = (own if one is None else one for one, own in zip(given, DEFAULTS[engine]))
+    edges, threads, repeats = (own if one is None else one for one, own in zip(given, DEFAULTS[engine], strict=True))
     native.set_threads(threads)
     with contextlib.nullcontext() if engine == "cpu" else runtime.using(engine):
         run(arguments, engine, edges, repeats)

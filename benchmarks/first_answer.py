@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ def first_answer(folder, engine, caches):
     exit_s = time.monotonic() - start
     said = json.loads(ran.stdout)
     moments = [start, *said["moments"]]
-    row = {name: round(after - before, 3) for name, before, after in zip(STEPS, moments, moments[1:])}
+    row = {name: round(after - before, 3) for name, (before, after) in zip(STEPS, pairwise(moments), strict=True)}
     row |= {"answer_s": round(moments[-1] - start, 3), "exit_s": round(exit_s, 3)}
     return {"triangles": said["triangles"]} | row
 

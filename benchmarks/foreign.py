@@ -72,12 +72,12 @@ def snap_signed(edges, ids, chance):
 
 @kind
 def snap_temporal(edges, ids, chance):
-    return lines([(*edge, time) for edge, time in zip(edges, times(chance, edges))])
+    return lines([(*edge, time) for edge, time in zip(edges, times(chance, edges), strict=True)])
 
 
 @kind
 def bitcoin(edges, ids, chance):
-    rows = zip(edges, times(chance, edges))
+    rows = zip(edges, times(chance, edges), strict=True)
     return lines([(*edge, chance.randrange(-10, 11), f"{time}.5") for edge, time in rows], ",")
 
 
@@ -90,9 +90,9 @@ def konect(edges, ids, chance):
 
 @kind
 def konect_weighted(edges, ids, chance):
-    rows = [(*edge, weight) for edge, weight in zip(edges, weights(chance, edges))]
+    rows = [(*edge, weight) for edge, weight in zip(edges, weights(chance, edges), strict=True)]
     if chance.random() < 0.5:
-        rows = [(*row, time) for row, time in zip(rows, times(chance, rows))]
+        rows = [(*row, time) for row, time in zip(rows, times(chance, rows), strict=True)]
     head = f"% {chance.choice(('sym', 'asym'))} {chance.choice(WEIGHTS)}\n"
     return head + f"% {len(edges)} {len(ids)} {len(ids)}\n" * chance.randrange(2) + lines(rows)
 
@@ -102,9 +102,9 @@ def konect_two_mode(edges, sizes, chance):
     head = f"% bip {chance.choice(('unweighted', 'positive', *WEIGHTS))}\n"
     rows = edges
     if "weighted" in head or "signed" in head:
-        rows = [(*edge, weight) for edge, weight in zip(edges, weights(chance, edges))]
+        rows = [(*edge, weight) for edge, weight in zip(edges, weights(chance, edges), strict=True)]
         if chance.random() < 0.5:
-            rows = [(*row, time) for row, time in zip(rows, times(chance, rows))]
+            rows = [(*row, time) for row, time in zip(rows, times(chance, rows), strict=True)]
     return head + f"% {len(edges)} {sizes[0]} {sizes[1]}\n" * chance.randrange(2) + lines(rows)
 
 
@@ -131,7 +131,7 @@ def network_repository_with_sizes(edges, ids, chance):
 
 @kind
 def ncol(edges, ids, chance):
-    return lines([(*edge, weight) for edge, weight in zip(edges, weights(chance, edges))])
+    return lines([(*edge, weight) for edge, weight in zip(edges, weights(chance, edges), strict=True)])
 
 
 @kind
@@ -150,7 +150,7 @@ def networkx_edges(edges, ids, chance):
     file = io.BytesIO()
     graph = nx.Graph(edges)
     if chance.random() < 0.5:
-        nx.set_edge_attributes(graph, dict(zip(graph.edges, weights(chance, edges))), "weight")
+        nx.set_edge_attributes(graph, dict(zip(graph.edges, weights(chance, edges), strict=False)), "weight")
     nx.write_edgelist(graph, file, data=chance.random() < 0.7)
     return file.getvalue().decode()
 
@@ -264,7 +264,7 @@ def numpy_edges(edges, ids, chance):
 @kind
 def numpy_named_in_a_comment(edges, ids, chance):
     file = io.StringIO()
-    rows = [(time, *edge) for time, edge in zip(times(chance, edges), edges)]
+    rows = [(time, *edge) for time, edge in zip(times(chance, edges), edges, strict=True)]
     between = chance.choice((" ", ",", "\t"))
     header = between.join(chance.choice((("time", "source", "target"), ("t", "i", "j"))))
     np.savetxt(file, rows, fmt="%d", delimiter=between, header=header)

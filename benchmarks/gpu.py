@@ -117,7 +117,7 @@ def cliques(n=434_102, count=60_000, largest=400, seed=3):
         begin = chance.integers(0, n - 4 * size, (many, 1))
         members = (begin + chance.integers(0, 4 * size, (many, size))).astype(np.int32)
         found.append([members[:, end].ravel() for end in np.triu_indices(size, 1)])
-    return *map(np.concatenate, zip(*found)), n
+    return *map(np.concatenate, zip(*found, strict=True)), n
 
 
 GRAPHS = {  # name -> raw edges; R-MAT as it is drawn, and as graph500 has it, permuted
@@ -265,7 +265,7 @@ def kernel_rows(row, graph, repeats):
             "kernel_ms": round(statistics.median(ms), 4),
             "kernel_ms_spread": round(max(ms) - min(ms), 4),
             "repeats": repeats,
-            **dict(zip(("blocks", "threads_per_block", "shared_bytes"), shape)),
+            **dict(zip(("blocks", "threads_per_block", "shared_bytes"), shape, strict=True)),
         }
     if run.result() != row["triangles"]:
         raise SystemExit(f"step by step, {row['graph']} has {run.result():,} triangles, else {row['triangles']:,}")
@@ -322,7 +322,7 @@ def add_counters(names, rows):
     if len(read) != len(rows):
         said = [line for line in (text + done.stdout + done.stderr).splitlines() if line.strip()]
         return f"ncu saw {len(read)} kernels of {len(rows)}: {' / '.join(said[-3:])}"
-    for row, (kernel, values) in zip(rows, read):
+    for row, (kernel, values) in zip(rows, read, strict=True):
         if row["kernel"] not in kernel:
             raise SystemExit(f"ncu saw {kernel} where {row['kernel']} was to come")
         row |= values | {"counters": "ncu"}

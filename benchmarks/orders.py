@@ -82,7 +82,7 @@ def measured(kind, asked, edges):
     for way in WAYS:
         if best[way] > FAR_FROM_BEST * min(best.values()) and way != way_of_tallies(costs):
             continue
-        for name, of in zip(TALLIES, (method.tallies["vertices"], method.support_plan)):
+        for name, of in zip(TALLIES, (method.tallies["vertices"], method.support_plan), strict=True):
             ms, found = kernel_ms(of(natural if way == "natural" else degree, **knobs[way]))
             if int(found.sum(dtype=np.int64)) != 3 * count:
                 raise SystemExit(f"{name} are wrong on {kind}")
@@ -159,7 +159,7 @@ def fit(rows):
     """
     from tcgpu.kernels import order_costs as module
 
-    for of_graphs in zip(*map(counts_and_ms, rows)):
+    for of_graphs in zip(*map(counts_and_ms, rows), strict=True):
         tables = sorted({table for ways in of_graphs for table, *_ in ways})
         keys = [(table, key) for table in tables for key in getattr(module, table)]
         counts = [[of.get(key, 0) * (table == own) for own, key in keys] for ways in of_graphs for table, of, _ in ways]
@@ -181,7 +181,7 @@ def fit(rows):
             found = minimize(loss, found, method="Powell", options={"maxiter": 60, "ftol": 1e-4}).x
         found = np.exp(found)
         for table in tables:
-            values = {key: float(f"{value:.3g}") for (own, key), value in zip(keys, found) if own == table}
+            values = {key: float(f"{value:.3g}") for (own, key), value in zip(keys, found, strict=True) if own == table}
             print(table, {key: value if value > 1e-12 else 0 for key, value in values.items()})
         print("   estimated over measured, percentiles 0 5 25 50 75 95 100:",
               np.percentile((counts @ found / times)[near], [0, 5, 25, 50, 75, 95, 100]).round(2))  # fmt: skip
@@ -206,7 +206,8 @@ def main():
             rows.append(row | about)
             taken, best = chosen_and_best(row)
             ways = f"{way_of_count(costs_of(row))} (raw {row['order of raw edges']}), {way_of_tallies(costs_of(row))}"
-            tallies = " ".join(f"{name} {ms / best:.1f}x" for name, ms in zip(TALLIES, tallies_and_best(row)))
+            ms_of_tallies = zip(TALLIES, tallies_and_best(row)[:-1], strict=True)
+            tallies = " ".join(f"{name} {ms / best:.1f}x" for name, ms in ms_of_tallies)
             mark = "!" if taken > 1.2 * best else " "
             print(f"{asked:8} {kind:32} chosen {taken:8.4f} best {best:8.4f} {mark} {tallies}  {ways}", flush=True)
     names = {name: "" for row in rows for name in row}

@@ -420,7 +420,7 @@ def best_kernel_time(graph, method, setting, engine, repeats):
     chosen = choose(method, engine)
     with on_engine(chosen, engine):
         plan = chosen.plan(chosen.prepare(graph, "natural"), **setting)
-        times, _, counts = zip(*(run_plan(plan, chosen) for _ in range(1 + repeats)))
+        times, _, counts = zip(*(run_plan(plan, chosen) for _ in range(1 + repeats)), strict=True)
     timed = {"method": method, "engine": engine_of(chosen, engine), "kernel_ms": round(min(times[1:]), 4)}
     return timed | {"repeats": repeats} | machine(engine), counts[0]
 

@@ -191,7 +191,7 @@ def compared(of_trace, of_gpu):
     if len(of_trace) != len(of_gpu):
         raise SystemExit(f"ncu saw {len(of_gpu)} launches, the trace has {len(of_trace)}")
     rows = []
-    for row, (kernel, sums) in zip(of_trace, of_gpu):
+    for row, (kernel, sums) in zip(of_trace, of_gpu, strict=True):
         if row["kernel"] not in kernel:
             raise SystemExit(f"ncu saw {kernel} where {row['kernel']} was to come")
         rows.append(row | {f"counted_{name}": value for name, value in sums.items()})

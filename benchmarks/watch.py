@@ -263,7 +263,7 @@ def times_of(rows, columns, relative):
                 repeats.append((row[column] / unit, (row.get(f"{column}_spread") or 0) / unit))
     medians = {}
     for key, repeats in found.items():
-        times, spreads = zip(*repeats) if repeats else ((float("inf"),), (0,))
+        times, spreads = zip(*repeats, strict=True) if repeats else ((float("inf"),), (0,))
         median = statistics.median(times)
         medians[key] = median, (max(times) - min(times) if len(times) > 1 else spreads[0]) / median
     return medians

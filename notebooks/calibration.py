@@ -7,6 +7,7 @@ graphs of one table.
 
 import itertools
 import math
+from itertools import pairwise
 
 from charts import KERNELS
 from tcgpu.kernels.bisson_fatica.bitmap_auto import choice, plan
@@ -24,7 +25,7 @@ def fit(rows):
     columns = ("longest_column", "mean", "vertices")
     tried = (_between(columns[k], graphs, paper) for k, paper in enumerate(plan.knobs.values()))
     best = min(
-        (dict(zip(plan.knobs, constants)) for constants in itertools.product(*tried)),
+        (dict(zip(plan.knobs, constants, strict=True)) for constants in itertools.product(*tried)),
         key=lambda knobs: (round(_loss(graphs, knobs), 9), _far_from_paper(knobs)),
     )
     return {"longest_thread": int(best["longest_thread"]), "mean_warp": best["mean_warp"],
@@ -62,7 +63,7 @@ def _times(rows):
 def _between(what, graphs, paper):
     """Thresholds that divide the graphs in every way there is; of those that do the same, one is the paper's."""
     values = sorted({facts[what] for facts in graphs})
-    middles = {math.sqrt(max(low, 0.5) * high) for low, high in zip(values, values[1:])}
+    middles = {math.sqrt(max(low, 0.5) * high) for low, high in pairwise(values)}
     ends = {0, 2 * values[-1] + 1}
     return sorted({round(value, 3) for value in middles | ends} | {paper})
 

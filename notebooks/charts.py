@@ -60,7 +60,7 @@ def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="",
     ax = ax or axes(6, 3.5)
     for (series, points), look in looks(curves.items()):
         if points:
-            ax.plot(*zip(*points), **look.line, ms=4, lw=1.3, label=series)
+            ax.plot(*zip(*points, strict=True), **look.line, ms=4, lw=1.3, label=series)
     if level is not None:
         ax.axhline(level, color="black", lw=1, zorder=1)
     for letter, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
@@ -78,7 +78,7 @@ def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="",
 def draw_lanes(warps):
     """The steps of the 32 lanes of a warp, and how long each waits: name -> steps of each lane, a panel per warp."""
     panels = np.atleast_1d(axes(3.4 * len(warps), 2.6, ncols=len(warps)))
-    for panel, (name, steps) in zip(panels, warps.items()):
+    for panel, (name, steps) in zip(panels, warps.items(), strict=True):
         steps = np.asarray(steps)
         lanes, longest = np.arange(steps.size), steps.max(initial=0)
         panel.bar(lanes, longest - steps, 0.8, steps, color="white", edgecolor=GREY, hatch="////", lw=0.5)
@@ -95,7 +95,7 @@ def draw_lanes(warps):
 def draw_timeline(lanes, *, unit="milliseconds", title=""):
     """Pieces of work over time: a dict of name -> rows of two times, when each piece began and ended."""
     panel = axes(9, 0.7 * len(lanes) + 0.8)
-    _draw_lanes_over_time(panel, dict(zip(lanes, (ORANGE, BLUE, GREY))), lanes, edge="white")
+    _draw_lanes_over_time(panel, dict(zip(lanes, (ORANGE, BLUE, GREY), strict=False)), lanes, edge="white")
     panel.set(xlabel=unit, title=title)
     return panel.figure
 
@@ -106,7 +106,7 @@ def draw_timelines(timelines, *, orange, unit="milliseconds"):
     rows = -(-len(timelines) // 2)
     lanes = next(iter(timelines.values()))
     panels = axes(9.5, rows * (0.22 * len(lanes) + 0.9), nrows=rows, ncols=2, sharey=True, squeeze=False)
-    for panel, (title, own) in zip(panels.flat, timelines.items()):
+    for panel, (title, own) in zip(panels.flat, timelines.items(), strict=False):
         colors = {name: ORANGE if name == orange else BLUE for name in own}
         _draw_lanes_over_time(panel, colors, own, edge=None)
         panel.set_title(title, size=10)
@@ -137,9 +137,10 @@ def draw_schedules(schedules, *, unit="combinations", machine="multiprocessor"):
     """The jobs of each machine over time: a dict of name -> Schedule, a panel each. The line is the mean of all loads,
     where the last job would end if the work could be divided evenly."""
     panels = axes(8, 1.9 * len(schedules), nrows=len(schedules), sharex=True, squeeze=False)[:, 0]
-    for panel, (name, schedule) in zip(panels, schedules.items()):
+    for panel, (name, schedule) in zip(panels, schedules.items(), strict=True):
         panel.barh(schedule.machine, schedule.weights, 0.8, schedule.begin, color=BLUE, edgecolor="white", lw=0.7)
-        for job, (place, begin, weight) in enumerate(zip(schedule.machine, schedule.begin, schedule.weights)):
+        jobs = zip(schedule.machine, schedule.begin, schedule.weights, strict=True)
+        for job, (place, begin, weight) in enumerate(jobs):
             if weight > 0.04 * schedule.makespan:
                 panel.text(begin + weight / 2, place, str(job), color="white", ha="center", va="center", size=7)
         mean = schedule.loads.mean()
@@ -164,11 +165,12 @@ def draw_scaling(measured, simulated=None, published=None, *, title="", ax=None)
     ax.plot([1, most], [1, most], color="#a0aec0", lw=1, label="ideal")
     for (name, points), look in looks(measured.items()):
         if name in simulated:
-            ax.plot(*zip(*simulated[name]), ls=":", color=look.color, marker=look.marker, mfc="white", ms=5, lw=1.2,
-                    label=f"{name}, simulated")  # fmt: skip
-        ax.plot(*zip(*points), ls="-", color=look.color, marker=look.marker, ms=6, lw=1.6, label=f"{name}, measured")
-    for (name, points), marker in zip(published.items(), "*P"):
-        ax.plot(*zip(*points), marker, color="black", ms=10, label=name)
+            dotted = {"ls": ":", "mfc": "white", "ms": 5, "lw": 1.2, "label": f"{name}, simulated"}
+            ax.plot(*zip(*simulated[name], strict=True), color=look.color, marker=look.marker, **dotted)
+        solid = {"ls": "-", "ms": 6, "lw": 1.6, "label": f"{name}, measured"}
+        ax.plot(*zip(*points, strict=True), color=look.color, marker=look.marker, **solid)
+    for (name, points), marker in zip(published.items(), "*P", strict=False):
+        ax.plot(*zip(*points, strict=True), marker, color="black", ms=10, label=name)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     for axis in (ax.xaxis, ax.yaxis):
@@ -246,7 +248,7 @@ def draw_gpu(gpu, *, ax=None):
 def draw_times(tables, *, log=True):
     """The report's first chart: the times of its two methods by graph. A dict of machine -> table, a panel each."""
     panels = np.atleast_1d(axes(4.8 * len(tables), 3.6, ncols=len(tables), sharey=True))
-    for panel, (machine, table) in zip(panels, tables.items()):
+    for panel, (machine, table) in zip(panels, tables.items(), strict=True):
         values = {
             name: {_two_lines(row["graph"]): row[f"{key}_ms"] for row in table}
             for name, key in (("simple (naive)", "simple"), ("shared (column_block)", "shared"))
@@ -288,7 +290,7 @@ def draw_regions(found, *, longest_thread, mean_warp, vertices_shared):
     means, longest = [row["mean"] for row in found], [row["longest_column"] for row in found]
     left, right, bottom, top = min(means) / 1.6, max(means) * 1.6, max(1, min(longest) / 1.6), max(longest) * 1.6
     edge, corner = longest_thread + 0.5, max(left, mean_warp)
-    for panel, small in zip(panels, (True, False)):
+    for panel, small in zip(panels, (True, False), strict=True):
         block = "bitmap_block_shared" if small else "bitmap_block_global"
         for kernel, x, y, x_end, y_end in (
             ("bitmap_thread", left, bottom, right, edge),
@@ -299,7 +301,7 @@ def draw_regions(found, *, longest_thread, mean_warp, vertices_shared):
         for kernel, (color, marker) in KERNELS.items():
             here = [row for row in found if (row["vertices"] < vertices_shared) == small and row["best"] == kernel]
             places = [(row["mean"], row["longest_column"]) for row in here] or [(None, None)]
-            panel.plot(*zip(*places), marker, color=color, mec="black", ms=7, ls="", label=kernel)
+            panel.plot(*zip(*places, strict=True), marker, color=color, mec="black", ms=7, ls="", label=kernel)
         sign = "fewer than" if small else "at least"
         panel.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top), xlabel="mean column",
                   title=f"{sign} {vertices_shared:,} vertices")  # fmt: skip
@@ -318,12 +320,13 @@ def draw_rates(tables):
     """
     rows = max(map(len, tables.values()))
     panels = np.atleast_1d(axes(5.8 * len(tables), 1 + 0.145 * rows, ncols=len(tables), sharex=True))
-    for panel, (machine, rates) in zip(panels, tables.items()):
+    for panel, (machine, rates) in zip(panels, tables.items(), strict=True):
         known = [(k, [rate[name] for name in TIMINGS if rate[name]]) for k, rate in enumerate(rates)]
-        panel.hlines(*zip(*((k, min(each), max(each)) for k, each in known if each)), color=GREY, lw=1, zorder=0)
+        spans = ((k, min(each), max(each)) for k, each in known if each)
+        panel.hlines(*zip(*spans, strict=True), color=GREY, lw=1, zorder=0)
         for name, look in looks(TIMINGS):
             points = [(rate[name], k) for k, rate in enumerate(rates) if rate[name]]
-            panel.plot(*zip(*points), look.marker, color=look.color, ms=4, label=name)
+            panel.plot(*zip(*points, strict=True), look.marker, color=look.color, ms=4, label=name)
         panel.set(
             xscale="log", title=machine, xlabel="edges a second", ylim=(len(rates) - rows - 0.7, len(rates) - 0.3)
         )
@@ -345,7 +348,7 @@ def draw_peeling(graph, numbers, *, positions=None):
     lines = points[np.stack(graph.edges(), axis=1)]
     panels = np.atleast_1d(axes(3.4 * len(numbers), 3.4, ncols=len(numbers)))
     before = np.zeros(graph.m, bool)
-    for round, (panel, number) in enumerate(zip(panels, numbers), 1):
+    for round, (panel, number) in enumerate(zip(panels, numbers, strict=True), 1):
         gone = number != 0
         goes, stays = gone & ~before, ~gone
         for chosen, colour, width in ((stays, BLUE, 1.2), (goes, ORANGE, 1.6)):
@@ -406,12 +409,12 @@ def draw_motifs(shapes):
     from matplotlib.collections import LineCollection
 
     panels = axes(1.6 * len(shapes), 1.9, ncols=len(shapes))
-    for panel, (name, pairs) in zip(panels, shapes.items()):
+    for panel, (name, pairs) in zip(panels, shapes.items(), strict=True):
         ends = np.array(pairs, int).reshape(-1, 2)
         degrees = np.bincount(ends.ravel(), minlength=4)
         panel.add_collection(LineCollection(CORNERS[ends], colors=DARK_GREY, linewidths=1.5, zorder=1))
         panel.scatter(*CORNERS.T, s=200, color=[BY_DEGREE[degree] for degree in degrees], zorder=2)
-        for degree, corner in zip(degrees, CORNERS):
+        for degree, corner in zip(degrees, CORNERS, strict=True):
             color = "black" if degree < 2 else "white"
             panel.annotate(str(degree), corner, color=color, ha="center", va="center_baseline", size=9, zorder=3)
         panel.set_title(name, size=10)
@@ -423,7 +426,7 @@ def draw_motifs(shapes):
 def draw_side_by_side(graphs, positions, *, edge=None):
     """Graphs on the same places, and the triangles at an `edge` of all of them: a dict of name -> graph."""
     panels = axes(4.2 * len(graphs), 4.2, ncols=len(graphs))
-    for panel, (name, graph) in zip(panels, graphs.items()):
+    for panel, (name, graph) in zip(panels, graphs.items(), strict=True):
         triangles = np.concatenate([np.empty((0, 3), int), *list_triangles(graph)])
         at_edge = np.isin(triangles, edge).sum(axis=1) == 2 if edge else slice(0)
         draw_graph(graph, triangles=triangles[at_edge], positions=positions, ax=panel)
@@ -445,15 +448,15 @@ def draw_levels(graph, chunks):
     tall = 0.25 * sizes.max(initial=4), 0.4 * len(chunks)
     panels = axes(1.6 * sizes.size + 1, 1 + sum(tall), nrows=2, sharex=True, height_ratios=tall)
     one, two = (chunks.place[ends] for ends in graph.edges())
-    for p, q in zip(one.tolist(), two.tolist()):
+    for p, q in zip(one.tolist(), two.tolist(), strict=True):
         inside = level[p] == level[q]
         bend = {"arrowstyle": "-", "connectionstyle": f"arc3,rad={0.3 if inside else 0}"}
         look = {"color": ORANGE if inside else GREY, "lw": 1}
         panels[0].annotate("", (level[p], height[p]), (level[q], height[q]), arrowprops=bend | look, zorder=1)
     panels[0].scatter(level, height, s=160, color=BLUE, zorder=2)
-    for v, x, y in zip(chunks.order, level, height):
+    for v, x, y in zip(chunks.order, level, height, strict=True):
         panels[0].annotate(str(v), (x, y), color="white", ha="center", va="center", size=7, zorder=3)
-    for c, (size, tests, fits) in enumerate(zip(chunks.size, chunks.tests, chunks.fits)):
+    for c, (size, tests, fits) in enumerate(zip(chunks.size, chunks.tests, chunks.fits, strict=True)):
         first, last = level[chunks.start[c] + [0, size - 1]]
         panels[1].barh(c, last - first + 0.6, left=first - 0.3, color=BLUE if fits else ORANGE)
         panels[1].text((first + last) / 2, c, f"{size} vertices, {tests:,} combinations",
@@ -475,7 +478,7 @@ def draw_layouts(layouts, position, n=6):
     position: the function that returns it (see `chunks.position`). What is blank is not stored.
     """
     panels = axes(2.6 * len(layouts), 2.7, ncols=len(layouts))
-    for panel, name in zip(panels, layouts):
+    for panel, name in zip(panels, layouts, strict=True):
         for i, j in np.ndindex(n, n):
             first = {"matrix": 0, "utm": i, "s-utm": i + 1}[name]
             if j >= first:
@@ -502,14 +505,14 @@ def draw_half_warps(requests, *, segment=128, bytes_each=4):
     most = max(len(np.unique(np.asarray(addresses) // segment)) for addresses in requests.values())
     words = segment // bytes_each
     width = most * (words + 6)
-    for panel, (name, addresses) in zip(panels, requests.items()):
+    for panel, (name, addresses) in zip(panels, requests.items(), strict=True):
         touched, of_lane = np.unique(np.asarray(addresses) // segment, return_inverse=True)
         left = (width - touched.size * (words + 6)) / 2 + np.arange(touched.size) * (words + 6) + 3
         lanes = (np.arange(len(addresses)) + 0.5) * width / len(addresses)
         read = left[of_lane] + np.asarray(addresses) % segment // bytes_each
         for x in left:
             panel.add_patch(Rectangle((x, 0), words, 0.5, facecolor=GREY, edgecolor=DARK, lw=0.8))
-        for lane, (x, word) in enumerate(zip(lanes, read)):
+        for lane, (x, word) in enumerate(zip(lanes, read, strict=True)):
             panel.add_patch(Rectangle((word, 0), 1, 0.5, color=ORANGE, lw=0.5))
             panel.plot([x, word + 0.5], [1.75, 0.5], color=BLUE, lw=0.8)
             panel.text(x, 1.95, str(lane), ha="center", va="center", size=8, color="white", zorder=3)
@@ -528,7 +531,7 @@ def draw_memory(arrangements, partitions):
     turns = {name: max(rows) // partitions + 1 for name, rows in arrangements.items()}
     tall = list(turns.values())
     panels = axes(8, 0.5 * len(tall) + 0.35 * sum(tall), nrows=len(tall), height_ratios=tall, sharex=True)
-    for panel, (name, rows) in zip(panels, arrangements.items()):
+    for panel, (name, rows) in zip(panels, arrangements.items(), strict=True):
         for at in range(turns[name] * partitions):
             y, x = divmod(at, partitions)
             chunks = rows.get(at, [])
@@ -549,7 +552,7 @@ def draw_queues(queues, partitions):
     A square is a transaction, with the number of the chunk whose warp asks for it.
     """
     panels = np.atleast_1d(axes(3.4 * len(queues), 3.4, ncols=len(queues), sharey=True))
-    for panel, (name, waiting) in zip(panels, queues.items()):
+    for panel, (name, waiting) in zip(panels, queues.items(), strict=True):
         asked = sum(map(len, waiting.values()))
         even = -(-asked // partitions)
         for partition, chunks in waiting.items():
@@ -578,7 +581,7 @@ def draw_lengths(ratios):
     """
     panels = np.atleast_1d(axes(4.4 * len(ratios), 4.2, ncols=len(ratios), sharey=True))
     shades = LinearSegmentedColormap.from_list("", [ORANGE, "white", BLUE])
-    for panel, (name, times) in zip(panels, ratios.items()):
+    for panel, (name, times) in zip(panels, ratios.items(), strict=True):
         lengths = sorted({length for pair in times for length in pair})
         cells = np.full((len(lengths), len(lengths)), np.nan)
         for (m, n), ratio in times.items():
@@ -606,13 +609,14 @@ def draw_roofline(rows, *, ax=None):
     """
     ax = ax or axes(6.5, 4.2)
     moved = [max(1, row["dram_read_bytes"] + row["dram_write_bytes"]) for row in rows]
-    points = [(row["instructions"] / bytes, row["instructions"] / row["ncu_ns"]) for row, bytes in zip(rows, moved)]
+    pairs = zip(rows, moved, strict=True)
+    points = [(row["instructions"] / bytes, row["instructions"] / row["ncu_ns"]) for row, bytes in pairs]
     flat = max(4 * row["gpu_sms"] * row["cycles_per_second"] for row in rows) / 1e9
     slope = rows[0]["copy_bytes_per_second"] / 1e9
     x = np.geomspace(min(min(x for x, _ in points) / 3, flat / slope / 3), max(x for x, _ in points) * 3, 200)
     ax.plot(x, np.minimum(slope * x, flat), color=ORANGE, label=f"{flat:,.0f} instructions a ns, {slope:,.0f} bytes")
     longest = max(row["kernel_ms"] for row in rows)
-    for row, point in zip(rows, points):
+    for row, point in zip(rows, points, strict=True):
         size = 4 + 16 * (row["kernel_ms"] / longest) ** 0.5
         ax.plot(*point, "o", color=BLUE, ms=size, alpha=0.7)
         ax.annotate(row["kernel"], point, (size / 2 + 3, 0), textcoords="offset points", size=8, va="center")

@@ -62,7 +62,7 @@ def work(graph):
     """The work of intersecting, for each edge (i, j), the rows of column j after i with all of column i: `lookups`, one
     for each row of the shorter list, `merge_steps` and `search_steps`; none where one of the lists is empty."""
     totals = _work(graph.col_ptr, graph.row_idx, graph.col_of)
-    return dict(zip(("merge_steps", "search_steps", "lookups"), totals))
+    return dict(zip(("merge_steps", "search_steps", "lookups"), totals, strict=True))
 
 
 @jit

@@ -278,7 +278,7 @@ def busy_percent(rows):
     """How busy each unit was in each kernel of the record "kernels", in percent of its peak: unit -> kernel -> %."""
     graphs = {"overlapping cliques": "cliques\n", "mesh 2048 x 2048": "mesh\n", "road-like 2048 x 2048": "road\n"}
     labels = [graphs.get(row["graph"], "") + row["kernel"].removesuffix("_kernel") for row in rows]
-    return {unit: {label: row[key] for label, row in zip(labels, rows)} for unit, key in UNITS.items()}
+    return {unit: {label: row[key] for label, row in zip(labels, rows, strict=True)} for unit, key in UNITS.items()}
 
 
 def ladder_orders(rows, graph):
@@ -376,10 +376,10 @@ def timelines(rows):
     for graph in dict.fromkeys(row["graph"] for row in rows):
         own = launches[graph]
         found[graph] = {step: [] for step in (*STEPS, BETWEEN)}
-        for step, row in zip(launch_steps([row["kernel"] for row in own]), own):
+        for step, row in zip(launch_steps([row["kernel"] for row in own]), own, strict=True):
             found[graph][step].append((row["begin_ms"], row["end_ms"]))
         ends, begins = (row["end_ms"] for row in own), (row["begin_ms"] for row in own)
-        found[graph][BETWEEN] = list(zip((0, *ends), (*begins, own[0]["whole_ms"])))
+        found[graph][BETWEEN] = list(zip((0, *ends), (*begins, own[0]["whole_ms"]), strict=True))
     return found
 
 

@@ -75,7 +75,7 @@ def on_board(*steps):
     fields = [(x, y) for x in range(4) for y in range(4)]
     return tcgpu.Graph.from_edges(*zip(*(
         (4 * x + y, 4 * ((x + right) % 4) + (y + up) % 4) for x, y in fields for right, up in steps
-    )))  # fmt: skip
+    ), strict=True))  # fmt: skip
 
 
 def swapped(graph, seed):

@@ -106,14 +106,14 @@ def count(arguments):
     elif each is None:
         print(found)
     else:
-        sys.stdout.writelines(f"{label}\t{number}\n" for label, number in zip(labels, each.tolist()))
+        sys.stdout.writelines(f"{label}\t{number}\n" for label, number in zip(labels, each.tolist(), strict=True))
 
 
 def _by_label(labels, numbers):
     """A number for each label: a dict, or a list of pairs if labels are equal."""
     labels = list(map(str, labels))
-    named = dict(zip(labels, numbers))
-    return named if len(named) == len(labels) else list(zip(labels, numbers))
+    named = dict(zip(labels, numbers, strict=True))
+    return named if len(named) == len(labels) else list(zip(labels, numbers, strict=True))
 
 
 def _method_and_engine(arguments, knobs, streams, graph=None):
@@ -186,7 +186,7 @@ def truss(arguments):
     with progress(arguments, f"peeling {graph.m:,} edges on {engine}"):
         if arguments.k is None:
             numbers, counts = np.unique(tcgpu.truss_numbers(graph, **options), return_counts=True)
-            rows = zip(numbers.tolist(), counts.tolist(), counts[::-1].cumsum()[::-1].tolist())
+            rows = zip(numbers.tolist(), counts.tolist(), counts[::-1].cumsum()[::-1].tolist(), strict=True)
             facts["truss_numbers"] = [{"k": k, "edges": edges, "truss_edges": at_least} for k, edges, at_least in rows]
         else:
             found = tcgpu.k_truss(graph, arguments.k, **options)
@@ -208,7 +208,7 @@ def info(arguments):
     graph, _ = _read(arguments)
     mean, histogram = graph.nonzeros_per_column, graph.column_histogram()
     if arguments.json:
-        columns = [dict(zip(("from", "to", "columns"), bar)) for bar in histogram]
+        columns = [dict(zip(("from", "to", "columns"), bar, strict=True)) for bar in histogram]
         print_json(
             {
                 "name": graph.name,
@@ -244,7 +244,8 @@ def methods(arguments):
         knobs = [
             {k.name: {"default": k.default, "values": k.values, "help": k.help} for k in m.declared} for m in found
         ]
-        print_json([{name: getattr(m, name) for name in names} | {"knobs": own} for m, own in zip(found, knobs)])
+        with_knobs = zip(found, knobs, strict=True)
+        print_json([{name: getattr(m, name) for name in names} | {"knobs": own} for m, own in with_knobs])
         return
     rows = [("METHOD", "SOURCE", "ENGINES", "ORDER", "KNOBS", "WHAT IT DOES")]
     for m in found:
@@ -364,7 +365,7 @@ def trace(arguments):
                 with replacing(output) as stream:
                     traces[0].show(arguments.by).savefig(stream, format=output.rpartition(".")[2])
     if arguments.json:
-        print_json([row | {"lines": found.lines()} for row, found in zip(traces.totals(), traces)])
+        print_json([row | {"lines": found.lines()} for row, found in zip(traces.totals(), traces, strict=True)])
     else:
         print(traces if len(names) > 1 else traces[0])
 
@@ -391,10 +392,10 @@ def print_json(value):
 
 def print_table(rows, right=()):
     """Print columns as wide as their widest entry; those whose indices are in `right` are aligned right."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = [str.rjust if k in right else str.ljust for k in range(len(widths))]
     for row in rows:
-        print("  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths)).rstrip())
+        print("  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip())
 
 
 def progress(arguments, what):

@@ -177,7 +177,7 @@ class Report:
 
 def in_words(graph: Graph) -> str:
     """A graph in words: its size, and its edges if they are few."""
-    ends = sorted(zip(graph.col_of.tolist(), graph.row_idx.tolist()))
+    ends = sorted(zip(graph.col_of.tolist(), graph.row_idx.tolist(), strict=True))
     edges = ": " + " ".join(f"{u}-{v}" for u, v in ends) if 0 < len(ends) <= 12 else ""
     return f"{_many(graph.n, 'vertex', 'vertices')}, {_many(graph.m, 'edge')}{edges}"
 
@@ -195,7 +195,7 @@ def drawn(graph: Graph) -> Any:
 
     if graph.m == 0 or graph.n > 100:
         return None
-    edges = set(zip(graph.col_of.tolist(), graph.row_idx.tolist()))
+    edges = set(zip(graph.col_of.tolist(), graph.row_idx.tolist(), strict=True))
     triangles = [(a, b, c) for a, b in edges for c in range(b + 1, graph.n) if {(a, c), (b, c)} <= edges]
     angles = 2 * np.pi * np.arange(graph.n) / graph.n
     circle = np.stack([np.sin(angles), np.cos(angles)], axis=1)
@@ -436,7 +436,7 @@ class Check:
             except Exception:
                 continue  # reported already, where it ran in the simulator
             for step in (step for step in (*plan.setup, *plan.steps) if isinstance(step, Step)):
-                named = zip(inspect.signature(step.kernel.py_func).parameters, step.args)
+                named = zip(inspect.signature(step.kernel.py_func).parameters, step.args, strict=True)
                 found[step.kernel.__name__] = step.kernel, {name for name, arg in named if isinstance(arg, str)}
         return list(found.values())
 

@@ -138,19 +138,19 @@ def _categories(axis):
         return {place: name for name, place in axis.units._mapping.items()}
     if isinstance(locator, FixedLocator) and not isinstance(formatter, ScalarFormatter):
         places = locator.locs.tolist()
-        return dict(zip(places, map(str, formatter.format_ticks(places))))
+        return dict(zip(places, map(str, formatter.format_ticks(places)), strict=True))
     return {}
 
 
 def _points(ax, lines):
     """The points of some lines, or how many there are, and their spans."""
-    for along, of_data in zip("yx", lines[0].get_transform().contains_branch_seperately(ax.transData)):
+    for along, of_data in zip("yx", lines[0].get_transform().contains_branch_seperately(ax.transData), strict=True):
         if not of_data:
             values = lines[0].get_ydata() if along == "y" else lines[0].get_xdata()
             return f"across, at {along} {_span(values)}"
     x, y = np.concatenate([np.asarray(line.get_data(orig=False), float) for line in lines], axis=1)
     if len(lines) == 1 and 0 < len(x) <= LISTED:
-        return ", ".join(f"({a:.4g}, {b:.4g})" for a, b in zip(x, y))
+        return ", ".join(f"({a:.4g}, {b:.4g})" for a, b in zip(x, y, strict=True))
     return _counted(len(x), "point") + (f", x {_span(x)}, y {_span(y)}" if len(x) else "")
 
 
@@ -172,7 +172,7 @@ def _bars(ax, label, bars):
         return heading + _span(np.diff(ends)) + (f", beginning at {_span(ends[:, 0])}" if floating else "")
     return heading + ", ".join(
         before + (f"{low:.4g} to {high:.4g}" if floating else f"{high:.4g}") + after
-        for (before, after), (low, high) in zip(found, ends)
+        for (before, after), (low, high) in zip(found, ends, strict=True)
     )
 
 
@@ -208,7 +208,7 @@ def _legend(ax):
     named = {handle.get_label() for handle in ax.get_legend_handles_labels()[0]}
     entries = [
         f"{text.get_text()} in{_color([handle.get_facecolor()])[1:]}"
-        for text, handle in zip(legend.get_texts(), legend.legend_handles)
+        for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)
         if text.get_text() not in named and hasattr(handle, "get_facecolor")
     ]
     return [f"legend: {', '.join(entries)}"] if entries else []

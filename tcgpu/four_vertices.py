@@ -121,7 +121,7 @@ def _of_graph(graph, connected, enumerated=None):
     found = by_formula(graph, 4, enumerated)
     joined = path, star, cycle, paw, diamond, clique = tuple(found[4].values())
     if connected:
-        return dict(zip(CONNECTED, joined))
+        return dict(zip(CONNECTED, joined, strict=True))
     n, m, paths, triangles = graph.n, graph.m, found[3][PATH_OF_3], found[3][TRIANGLE]
     triangle = triangles * (n - 3) - paw - 2 * diamond - 4 * clique
     path_of_3 = paths * (n - 3) - 2 * path - 3 * star - 4 * cycle - 2 * paw - 2 * diamond
@@ -131,7 +131,7 @@ def _of_graph(graph, connected, enumerated=None):
     edge -= 2 * two_edges + 2 * path_of_3 + 3 * (triangle + path + star) + 4 * (cycle + paw) + 5 * diamond + 6 * clique
     empty = comb(n, 4) - edge - two_edges - path_of_3 - triangle - sum(joined)
     names = "empty", "edge", "two edges", "path of 3", "triangle", *CONNECTED
-    return dict(zip(names, (empty, edge, two_edges, path_of_3, triangle, *joined)))
+    return dict(zip(names, (empty, edge, two_edges, path_of_3, triangle, *joined), strict=True))
 
 
 def _at_edges(graph, counted):
@@ -140,7 +140,7 @@ def _at_edges(graph, counted):
     They are computed in blocks, and written over the numbers that they are computed from: that takes less memory.
     """
     arrays = [*counted, *(np.empty(graph.m, np.int64) for _ in EDGE_ORBITS[len(counted) :])]
-    found = dict(zip(EDGE_ORBITS, arrays))
+    found = dict(zip(EDGE_ORBITS, arrays, strict=True))
     for block, _, _, terms in _terms(graph, counted[0]):
         for name, values in _orbits_of(*terms, *(each[block].copy() for each in counted[1:])).items():
             found[name][block] = values
@@ -155,10 +155,10 @@ def _at_vertices(graph, support, counted):
     arrays = [*counted, *(np.zeros(graph.n, np.int64) for _ in VERTEX_ORBITS[len(counted) :])]
     sums = arrays[len(counted) : len(EDGE_ORBITS)]
     for _, rows, columns, terms in _terms(graph, support):
-        for total, values in zip(sums, terms):
+        for total, values in zip(sums, terms, strict=True):
             np.add.at(total, rows, values)
             np.add.at(total, columns, values)
-    found = dict(zip(VERTEX_ORBITS, arrays))
+    found = dict(zip(VERTEX_ORBITS, arrays, strict=True))
     for block in blocks(graph.n):
         at = _orbits_of(*(each[block].copy() for each in (*sums, *counted)))
         for name, values in _vertex_orbits_of(graph.degrees[block], at).items():

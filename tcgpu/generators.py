@@ -368,8 +368,9 @@ def _grid_edges(sizes, *steps):
     number = np.arange(n, dtype=np.int32).reshape(sizes)
     u, v = [], []
     for step in steps:
-        u.append(number[tuple(slice(max(0, -by), max(0, size - max(0, by))) for size, by in zip(sizes, step))].ravel())
-        v.append(number[tuple(slice(max(0, by), max(0, size + min(0, by))) for size, by in zip(sizes, step))].ravel())
+        axes = [*zip(sizes, step, strict=True)]
+        u.append(number[tuple(slice(max(0, -by), max(0, size - max(0, by))) for size, by in axes)].ravel())
+        v.append(number[tuple(slice(max(0, by), max(0, size + min(0, by))) for size, by in axes)].ravel())
     return np.concatenate(u), np.concatenate(v)
 
 

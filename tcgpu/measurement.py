@@ -215,7 +215,7 @@ def common_result(method, runs):
 
 def medians(runs):
     """The medians and spreads of kernel, process and total milliseconds, the first three items of each run."""
-    timings = dict(zip(("kernel_ms", "process_ms", "total_ms"), list(zip(*runs))[:3]))
+    timings = dict(zip(("kernel_ms", "process_ms", "total_ms"), list(zip(*runs, strict=True))[:3], strict=True))
     return {
         **{key: round(statistics.median(times), 4) for key, times in timings.items()},
         **{f"{key}_spread": round(max(times) - min(times), 4) for key, times in timings.items()},

@@ -160,7 +160,7 @@ class BackendGraph:
         degrees = self.graph.degrees.astype(np.int64)
         around = sum_over_neighbours(self.graph, degrees)
         possible = (around - degrees) * (degrees - 1) - 2 * np.array(self.triangles, np.int64) - squares
-        return [s / p if p > 0 else 0 for s, p in zip(squares.tolist(), possible.tolist())]
+        return [s / p if p > 0 else 0 for s, p in zip(squares.tolist(), possible.tolist(), strict=True)]
 
     @cached_property
     def supports(self):
@@ -173,7 +173,7 @@ class BackendGraph:
     def per_node(self, nodes, value):
         """`value(v)` as NetworkX returns it: the value of one node, or a dict for several, or for all (None)."""
         if nodes is None:
-            return dict(zip(self.nodes, map(value, range(len(self)))))
+            return dict(zip(self.nodes, map(value, range(len(self))), strict=True))
         if nodes in self:
             return value(self.number[nodes])
         return {node: value(self.number[node]) for node in self.nbunch_iter(nodes)}
@@ -297,7 +297,7 @@ class Backend:
 
         def counter(v):
             part, counts = slice(start[v], start[v + 1]), Counter()
-            dict.update(counts, zip(supports[part], times[part]))  # in half the time of Counter(...)
+            dict.update(counts, zip(supports[part], times[part], strict=True))  # in half the time of Counter(...)
             return counts
 
         return G.per_node(nodes, counter)

@@ -53,7 +53,7 @@ class Rows(list):
 
     def __repr__(self):
         table = self.table()
-        widths = [max(map(len, column)) for column in zip(*table)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
 
     def _repr_html_(self):

@@ -153,7 +153,7 @@ def _independent(graph, k):
     log = k * [0]  # j times the terms of log I: so they are whole
     for size, shapes in (by_formula if k <= MOST_BY_FORMULA else _by_growing)(graph, k).items():
         for j, added in enumerate(_added_to_log(size, np.array([*shapes], np.int64), k).T.tolist()):
-            log[j] += sum(a * many for a, many in zip(added, shapes.values()))
+            log[j] += sum(a * many for a, many in zip(added, shapes.values(), strict=True))
     sets = [1]
     for j in range(1, k + 1):
         sets.append(sum(log[i] * sets[j - 1 - i] for i in range(j)) // j)
@@ -196,7 +196,7 @@ def by_formula(graph, k, enumerated=None):
         many = np.bincount(degree)
         stars = sum(comb(d, 3) * int(many[d]) for d in np.flatnonzero(many).tolist())
         stars -= paws + 2 * diamonds + 4 * cliques
-        found[4] = dict(zip(SHAPES_OF_4, (paths, stars, cycles, paws, diamonds, cliques)))
+        found[4] = dict(zip(SHAPES_OF_4, (paths, stars, cycles, paws, diamonds, cliques), strict=True))
     return found
 
 

@@ -134,7 +134,7 @@ class Processor:
                     self._builder.submit(build, kernel.__module__, kernel.__name__, number, path).result()
             library, shared = ctypes.CDLL(path), json.loads(path.with_suffix(".json").read_text())
             areas = (Area * len(shared))()
-            for area, (name, size) in zip(areas, shared.items()):
+            for area, (name, size) in zip(areas, shared.items(), strict=True):
                 area.begin, area.size = ctypes.addressof(ctypes.c_char.in_dll(library, name)), size
             dynamic = list(shared).index(DYNAMIC) if DYNAMIC in shared else None
             self._loaded[key] = library[ENTRY], areas, dynamic
@@ -197,7 +197,7 @@ def _fits(arg, kind):
 def _words(args, types):
     """The arguments as a kernel gets them, in words of 64 bits: an array is its size, its place, shape and strides."""
     words = []
-    for arg, kind in zip(args, types):
+    for arg, kind in zip(args, types, strict=True):
         if isinstance(arg, np.ndarray):
             words += [0, 0, arg.size, arg.itemsize, arg.ctypes.data, *arg.shape, *arg.strides]
         else:

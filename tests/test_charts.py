@@ -145,7 +145,7 @@ def test_regions_show_each_graph_once_as_its_fastest_kernel():
     assert small.get_title() == "fewer than 131,072 vertices" and large.get_title() == "at least 131,072 vertices"
     shown = [{line.get_label(): line.get_xydata() for line in panel.lines} for panel in (small, large)]
     places = {kernel: np.isfinite(np.asarray(xy, float)).all(axis=1).sum() for kernel, xy in shown[0].items()}
-    assert places == dict(zip(KERNELS, (2, 1, 1, 0)))
+    assert places == dict(zip(KERNELS, (2, 1, 1, 0), strict=True))
     assert sorted(shown[1]["bitmap_block_global"].tolist()) == [[11, 5000], [12, 50]]
     assert len(small.collections) == len(large.collections) == 3, "a region for each choice"
 
@@ -176,12 +176,13 @@ def test_levels_stand_side_by_side_and_each_chunk_lies_under_its_own():
     chunks = split(CLUB, shared_bits=299, machines=2, roots=1)
     upper, lower = charts.draw_levels(CLUB, chunks).axes
     (dots,) = upper.collections
-    at = dict(zip(chunks.order.tolist(), dots.get_offsets().tolist()))
+    at = dict(zip(chunks.order.tolist(), dots.get_offsets().tolist(), strict=True))
     assert len({tuple(point) for point in at.values()}) == CLUB.n
     assert {v for v, (x, _) in at.items() if x == 1} == set(CLUB.column(0).tolist()), "the neighbours of the root"
     assert len([text for text in upper.texts if not text.get_text()]) == CLUB.m
     assert len(lower.patches) == len(chunks) and len({bar.get_facecolor() for bar in lower.patches}) == 2
-    assert all(f"{tests:,} combinations" in text.get_text() for tests, text in zip(chunks.tests, lower.texts))
+    texts = zip(chunks.tests, lower.texts, strict=True)
+    assert all(f"{tests:,} combinations" in text.get_text() for tests, text in texts)
 
 
 def test_layouts_say_where_the_bit_of_each_stored_pair_is():

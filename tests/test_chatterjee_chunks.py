@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections import Counter
+from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -32,7 +33,7 @@ def cost(sizes, *, shared_bits, machines, layout="s-utm"):
 
 def combinations(chunks):
     """Every combination that the chunks have to test, as a set of vertices."""
-    for c, (tests, size) in enumerate(zip(chunks.tests.tolist(), chunks.size.tolist())):
+    for c, (tests, size) in enumerate(zip(chunks.tests.tolist(), chunks.size.tolist(), strict=True)):
         first = itertools.islice(itertools.combinations(range(size), 3), tests)
         yield from (frozenset(chunks.vertices(c)[list(places)].tolist()) for places in first)
 
@@ -42,10 +43,10 @@ def test_levels_are_those_of_networkx(name):
     graph = GRAPHS[name]
     chunks = small(graph, shared_bits=1000)
     nx_graph = graph.to_networkx()
-    nx_graph = nx.relabel_nodes(nx_graph, dict(zip(nx_graph, range(graph.n))))
+    nx_graph = nx.relabel_nodes(nx_graph, dict(zip(nx_graph, range(graph.n), strict=True)))
     assert sorted(chunks.order.tolist()) == list(range(graph.n))
     assert chunks.order[chunks.place].tolist() == list(range(graph.n))
-    found = [chunks.order[a:b].tolist() for a, b in zip(chunks.level_ptr, chunks.level_ptr[1:])]
+    found = [chunks.order[a:b].tolist() for a, b in pairwise(chunks.level_ptr)]
     expected = [sorted(level) for root in chunks.roots.tolist() for level in nx.bfs_layers(nx_graph, [root])]
     assert found == expected
     assert len(chunks.roots) == nx.number_connected_components(nx_graph) if graph.n else not len(chunks.roots)

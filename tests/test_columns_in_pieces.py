@@ -169,7 +169,7 @@ def test_other_counts_are_cleaned_by_the_host(options, ranges):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("graph", [EDGES, RMAT, RMAT.edges(), list(zip(*map(np.ndarray.tolist, RMAT.edges())))])
+@pytest.mark.parametrize("graph", [EDGES, RMAT, RMAT.edges(), np.transpose(RMAT.edges()).tolist()])
 def test_only_arrays_of_edges_are_cleaned_in_pieces(graph, ranges, tmp_path):
     assert tcgpu.count(graph, engine="sim", device_memory=AMPLE) == TRIANGLES
     assert len(ranges) == isinstance(graph, tuple)
@@ -291,5 +291,5 @@ def test_pieces_have_all_edges_in_turn():
     with runtime.using("sim"):
         found = [[ends.copy() for ends in piece] for piece in RawEdges(u, -u, 10, 4).pieces()]
     assert [piece[0].size for piece in found] == [4, 4, 2]
-    for ends, whole in zip(zip(*found), (u, -u)):
+    for ends, whole in zip(zip(*found, strict=True), (u, -u), strict=True):
         assert np.concatenate(ends).tolist() == whole.tolist()

@@ -118,11 +118,11 @@ def test_every_set_is_tested_once(graph, k, kind, shared_bits):
         patch.setattr(levels, "split_for_device", lambda graph, **more: split(graph, **settings, **more))
         chunks = combinations.split_for(graph, k, kind)
     tested = Counter()
-    for c, (tests, size) in enumerate(zip(chunks.tests.tolist(), chunks.size.tolist())):
+    for c, (tests, size) in enumerate(zip(chunks.tests.tolist(), chunks.size.tolist(), strict=True)):
         first = itertools.islice(itertools.combinations(range(size), k), tests)
         tested.update(frozenset(chunks.vertices(c)[list(places)].tolist()) for places in first)
     assert tested.total() == chunks.total_tests and max(tested.values(), default=1) == 1
-    joined = nx.Graph(zip(*(ends.tolist() for ends in graph.edges())))
+    joined = nx.Graph(zip(*(ends.tolist() for ends in graph.edges()), strict=True))
     joined.add_nodes_from(range(graph.n))
     for chosen in map(frozenset, itertools.combinations(range(graph.n), k)):
         part = joined.subgraph(chosen)

@@ -214,7 +214,7 @@ def test_methods(printed):
     assert [line.split()[0] for line in lines] == [method.name for method in tcgpu.methods()]
     facts = json.loads(printed("methods", "--json"))
     assert [fact["name"] for fact in facts] == [method.name for method in tcgpu.methods()]
-    for fact, method in zip(facts, tcgpu.methods()):
+    for fact, method in zip(facts, tcgpu.methods(), strict=True):
         assert {name: knob["default"] for name, knob in fact["knobs"].items()} == method.knobs
         assert all(knob["help"] and knob["values"] for knob in fact["knobs"].values())
 

@@ -215,7 +215,7 @@ def test_other_processes_compile_what_is_not_cached(folder, four_cores, compilat
     kernel_compiler.compile_ahead(kernels, HOPPER)
     assert len(set(kernel_compiler._under_way.values())) == 2 and len(kernel_compiler._under_way) == 4
     found = images(kernels)
-    assert all(kernel.__name__ in each.entry for kernel, each in zip(kernels, found))
+    assert all(kernel.__name__ in each.entry for kernel, each in zip(kernels, found, strict=True))
     assert compilations == [kernels[0].__name__], "this process compiles the first one alone"
     kernel_compiler._under_way.clear()
     kernel_compiler.compile_ahead(kernels, HOPPER)

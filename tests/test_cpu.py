@@ -129,7 +129,7 @@ def test_every_design_counts_any_edges(graph, data):
     low, high = sorted(data.draw(st.tuples(*[st.integers(0, graph.n)] * 2)))
     first, last = sorted(data.draw(st.tuples(*[st.integers(0, graph.m)] * 2)))
     part, column = cpu.Edges(first, last, low, high), [set(graph.column(j).tolist()) for j in range(graph.n)]
-    edges = zip(graph.row_idx[first:last].tolist(), graph.col_of[first:last].tolist())
+    edges = zip(graph.row_idx[first:last].tolist(), graph.col_of[first:last].tolist(), strict=True)
     expected = sum(len(column[v] & column[u]) for v, u in edges if low <= v < high)
     most = data.draw(st.sampled_from([8, 64, cpu.counting.MOST_PACKED]))
     with pytest.MonkeyPatch.context() as patch:
@@ -368,7 +368,7 @@ def test_graphs_whose_hubs_come_first_have_the_right_supports(name):
     graph = HUBS_FIRST[name]
     indptr, indices = graph.adjacency
     near = [set(row.tolist()) for row in np.split(indices, indptr[1:-1])]
-    expected = np.array([len(near[i] & near[j]) for i, j in zip(graph.row_idx.tolist(), graph.col_of.tolist())])
+    expected = np.array([len(near[i] & near[j]) for i, j in zip(*graph.edges(), strict=True)])
     for order in ORDERS[:3]:
         assert np.array_equal(tcgpu.support(graph, method="cpu", order=order), expected)
     for thing in (graph, graph.to_scipy(), (graph.row_idx, graph.col_of)):

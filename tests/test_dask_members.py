@@ -123,7 +123,7 @@ def two_processes(faults, all_are_able, monkeypatch, tmp_path):
                 file.unlink()
             knobs = {"fails": fails, "times": times, "count": secrets.token_hex()}
             workers = SimpleNamespace(dask=client)
-            sums, processes, keys = zip(*division.results(EDGES, workers, **knobs))
+            sums, processes, keys = zip(*division.results(EDGES, workers, **knobs), strict=True)
             assert sorted(sums) == [sum(range(5)), sum(range(5, 10))] and len(set(keys)) == 1
             return set(processes), keys[0]
 

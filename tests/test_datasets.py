@@ -141,7 +141,7 @@ def test_checksums_of_files_rebuilt_from_those_of_snap(graphs_folder, name):
     u, v, n, ids = formats.read_edges(graphs_folder / index[name])
     names = range(n) if ids is None else ids.tolist()
     number = {vertex: k for k, vertex in enumerate(sorted(range(n), key=lambda vertex: str(names[vertex])), 1)}
-    pairs = {(number[a], number[b]) for a, b in zip(u.tolist(), v.tolist()) if a != b}
+    pairs = {(number[a], number[b]) for a, b in zip(u.tolist(), v.tolist(), strict=True) if a != b}
     lines = (f"{row}\t{column}\t1\n" for column, row in sorted(pairs | {(b, a) for a, b in pairs}))
     assert f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}" == REBUILT[name]
 
@@ -330,7 +330,8 @@ def test_a_file_of_the_users_with_another_checksum_is_not_replaced(site, tmp_pat
 
 def test_without_a_checksum_the_triangles_are_checked(site, tmp_path):
     """As many vertices and edges as are published, but other triangles."""
-    ring = tcgpu.Graph.from_edges(*zip(*[(k, (k + d) % 20) for d in (1, 5) for k in range(20)], (0, 2), (1, 3), (2, 4)))
+    edges = [(k, (k + d) % 20) for d in (1, 5) for k in range(20)] + [(0, 2), (1, 3), (2, 4)]
+    ring = tcgpu.Graph.from_edges(*zip(*edges, strict=True))
     assert (ring.n, ring.m) == (TINY.n, TINY.m) and tcgpu.count(ring) != tcgpu.count(TINY) == 24
     (site / "tiny.tar.gz").write_bytes(archive(ring, tmp_path))
     with pytest.raises(tcgpu.GraphError, match="tiny.tar.gz is not tiny: it has 3 triangles, published are 24"):

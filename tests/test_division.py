@@ -121,7 +121,7 @@ def test_members_own_every_column_once(name, number):
         return n, row_idx, group.rank + number * col_of
 
     found = members(number, work)
-    edges = [np.concatenate(ends) for ends in zip(*(own for _, *own in found))]
+    edges = [np.concatenate(ends) for ends in zip(*(own for _, *own in found), strict=True)]
     graph = Graph.from_edges(*edges, found[0][0])
     assert cpu.count(graph) == cpu.count(GRAPHS[name])
     assert graph.n == GRAPHS[name].n and graph.m == GRAPHS[name].m == edges[0].size
@@ -150,7 +150,7 @@ def test_parts_of_columns_are_sent():
     with runtime.using("sim"):
         columns = columns_of([[3, 5], [], [9], [1, 2, 4], []], [1, 0, 3, 0, 2])
         parts = [columns.part(begin, end) for begin, end in ((0, 2), (2, 2), (2, 5))]
-        made = divided.Columns.of_counts(*(np.concatenate(arrays) for arrays in zip(*parts)))
+        made = divided.Columns.of_counts(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         assert all(map(np.array_equal, made, columns))
         assert [each.tolist() for each in columns.part(2, 4)] == [[1, 3], [3, 0], [9, 1, 2, 4], [1, 2, 3]]
         empty = divided.Columns.of_counts(*columns.part(0, 5)[:2])
@@ -429,7 +429,7 @@ def two_members(two_gpus, monkeypatch, tmp_path):
 
 def processes_and_key(found):
     """The processes of members, and the key that all of them were given."""
-    processes, keys = map(set, zip(*found.values()))
+    processes, keys = map(set, zip(*found.values(), strict=True))
     (key,) = keys
     return processes, key
 
@@ -495,7 +495,7 @@ def test_each_gpu_gets_a_part_of_raw_edges_while_they_are_counted(size, monkeypa
         assert names == ["a", "b", "c"] and len(u) == len(v) == 3
         assert [len(part) for part in u] == [len(part) for part in v]
         assert np.array_equal(np.concatenate(u), ends[0]) and np.array_equal(np.concatenate(v), ends[1])
-        return [[shared(part) for part in pair] for pair in zip(u, v)]
+        return [[shared(part) for part in pair] for pair in zip(u, v, strict=True)]
 
     monkeypatch.setattr(runtime, "use_gpu", lambda gpu: setattr(here, "gpu", gpu))
     monkeypatch.setattr(runtime, "to_device", lambda array: array.copy())
@@ -619,12 +619,13 @@ def test_keys_are_counted_and_scattered_without_faults(number):
     assert not check_launch(own_columns.pack_and_count.py_func, 1, 64, (u, v, rank, number, packed, counts))
     np.cumsum(counts, out=starts[1:])
     low, high = np.minimum(rank[u], rank[v]).astype(np.int64), np.maximum(rank[u], rank[v]).astype(np.int64)
-    expected = sorted((j % number, j // number, i) for j, i in zip(low.tolist(), high.tolist()) if i != j)
+    expected = sorted((j % number, j // number, i) for j, i in zip(low.tolist(), high.tolist(), strict=True) if i != j)
     keys = np.zeros(len(expected), np.uint64)
     assert starts[-1] == keys.size
     assert not check_launch(own_columns.scatter_keys.py_func, 1, 64, (packed, number, starts, keys))
     owner = np.searchsorted(starts[::parts], np.arange(keys.size), side="right") - 1
-    assert sorted((int(k), int(key) >> 32, int(key) & 0xFFFFFFFF) for k, key in zip(owner, keys)) == expected
+    owned = zip(owner.tolist(), keys.tolist(), strict=True)
+    assert sorted((k, key >> 32, key & 0xFFFFFFFF) for k, key in owned) == expected
 
 
 @pytest.mark.sim
@@ -692,7 +693,7 @@ def test_gpus_count_edges_that_lie_in_parts_on_them(gpus):
         parts.append([pairs[:, 0], pairs[:, 1]])  # not contiguous
     parts += [[ends.copy() for ends in parts[2]], [ends[:0] for ends in parts[2]]]
     runtime.use_gpu(0)
-    edges = tuple(map(list, zip(*parts)))
+    edges = tuple(map(list, zip(*parts, strict=True)))
     assert tcgpu.count((*edges, n), executor="gpus") == tcgpu.count(edges, executor="gpus") == cpu.count(graph)
 
 
@@ -705,7 +706,7 @@ def test_an_error_of_one_gpu_is_raised_while_the_others_wait(gpus):
             runtime.use_gpu(gpu)
             found.append([runtime.to_device(np.array(ends, dtype if gpu else np.int32)) for ends in (u, v)])
         runtime.use_gpu(0)
-        return tuple(map(list, zip(*found)))
+        return tuple(map(list, zip(*found, strict=True)))
 
     with pytest.raises(GraphError, match="whole numbers"):
         tcgpu.count(parts(np.float32), executor="gpus")

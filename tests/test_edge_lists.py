@@ -38,7 +38,7 @@ def edges(path, **keywords):
     """The edges of a file as a set of pairs of the numbers in it."""
     u, v, n, labels = read_edges(path, **keywords)
     labels = np.arange(n) if labels is None else labels
-    return {frozenset((int(labels[a]), int(labels[b]))) for a, b in zip(u, v)}
+    return {frozenset((int(labels[a]), int(labels[b]))) for a, b in zip(u, v, strict=True)}
 
 
 EXPECTED = {frozenset(pair) for pair in TRIANGLES}
@@ -410,7 +410,8 @@ def test_labels_of_vertices_without_edges_come_back(tmp_path):
     write(graph, tmp_path / "x.txt")
     again = read(tmp_path / "x.txt")
     assert again.labels.tolist() == [5, 7, 10, 2**40, 2**63 - 1] and again.m == 2
-    assert sorted(zip(again.labels.tolist(), again.degrees.tolist())) == sorted(zip(graph.labels, graph.degrees))
+    found, expected = (sorted(zip(each.labels, each.degrees, strict=True)) for each in (again, graph))
+    assert found == expected
 
 
 def test_a_vertex_with_only_a_loop_is_written_and_read(written, tmp_path):

@@ -84,8 +84,8 @@ def _(erratum):
 
 @check("first-vertex")
 def _(erratum):
-    dot = [sum(L[k, i] * L[k, j] for k in range(CLUB.n)) for i, j in zip(*CLUB.edges())]
-    without_last = [sum(L[k, i] * L[k, j] for k in range(CLUB.n - 1)) for i, j in zip(*CLUB.edges())]
+    dot = [sum(L[k, i] * L[k, j] for k in range(CLUB.n)) for i, j in zip(*CLUB.edges(), strict=True)]
+    without_last = [sum(L[k, i] * L[k, j] for k in range(CLUB.n - 1)) for i, j in zip(*CLUB.edges(), strict=True)]
     assert sum(dot) == TRIANGLES > sum(without_last), "k from 0 to n - 1 leaves out vertex n, if the first one is 1"
 
 

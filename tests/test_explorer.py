@@ -1021,7 +1021,7 @@ def test_the_code_of_an_estimated_sweep_does_the_same(explore):
     shown = html.unescape(re.sub("<[^>]*>", "", explorer.python.value)).strip().splitlines()
     assert shown[0] == "for k in [5]:" and len(shown) == 5
     names = {"tcgpu": tcgpu, "k": 5}
-    for make, estimate, row in zip(shown[1::2], shown[2::2], rows):
+    for make, estimate, row in zip(shown[1::2], shown[2::2], rows, strict=True):
         exec(make.strip(), names)
         assert eval(estimate, names).ms * 1e3 == pytest.approx(row["estimated_us"])
 

@@ -63,7 +63,7 @@ def same(one, other):
 
 def labelled_edges(graph):
     labels = range(graph.n) if graph.labels is None else list(map(int, graph.labels))
-    return {frozenset((labels[i], labels[j])) for i, j in zip(*graph.edges())}
+    return {frozenset((labels[i], labels[j])) for i, j in zip(*graph.edges(), strict=True)}
 
 
 @pytest.fixture
@@ -120,11 +120,11 @@ def test_every_format_reads_back_what_it_writes(tmp_path, ending, graph):
 def test_edges_in_text_are_cleaned_like_edges_in_arrays(written, packed, multigraph):
     u, v, n = multigraph
     graph = Graph.from_edges(u, v, n)
-    lines = "".join(f"{a}\t{b}\n" for a, b in zip(u, v))
+    lines = "".join(f"{a}\t{b}\n" for a, b in zip(u, v, strict=True))
     lines = f"source\ttarget\n{lines}"  # so that the first line is no line of sizes
     again = read(written(f"x.txt{packed}", COMPRESS[packed](lines.encode() or b"\n")), n=n)
     assert again.equals(graph) and again.cleaned == graph.cleaned
-    entries = "".join(f"{a + 1} {b + 1}\n" for a, b in zip(u, v))
+    entries = "".join(f"{a + 1} {b + 1}\n" for a, b in zip(u, v, strict=True))
     matrix = f"%%MatrixMarket matrix coordinate pattern general\n{n} {n} {len(u)}\n{entries}"
     again = read(written(f"x.mtx{packed}", COMPRESS[packed](matrix.encode())))
     assert again.equals(graph) and again.cleaned == graph.cleaned
@@ -136,7 +136,7 @@ def test_metis_reports_loops_and_duplicates_as_dropped(written, multigraph):
     u, v, n = multigraph
     graph = Graph.from_edges(u, v, n)
     near = [[] for _ in range(n)]
-    for a, b in zip(u, v):
+    for a, b in zip(u, v, strict=True):
         near[a].append(b + 1)
         if a != b:
             near[b].append(a + 1)
@@ -174,7 +174,7 @@ def test_edge_lists_in_any_layout_and_any_chunks(written, monkeypatch, rows, bet
         u, v, n, labels = read_edges(path, base=0)
     finally:
         set_threads(None)
-    assert list(zip(u.tolist(), v.tolist())) == rows
+    assert list(zip(u.tolist(), v.tolist(), strict=True)) == rows
     assert (n, labels) == (max(map(max, rows)) + 1, None)
 
 
@@ -219,7 +219,7 @@ def test_vertex_numbers_with_gaps_are_relabelled_in_ascending_order(written, ids
     assert u.dtype == v.dtype == np.int32
     occurring = sorted(set(itertools.chain(*ids)))
     assert (n, list(range(n)) if labels is None else labels.tolist()) == (len(occurring), occurring)
-    assert [(occurring[a], occurring[b]) for a, b in zip(u, v)] == ids
+    assert [(occurring[a], occurring[b]) for a, b in zip(u, v, strict=True)] == ids
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -322,13 +322,13 @@ def test_pandas_reads_what_we_write(tmp_path):
 def test_matrix_market_as_scipy_reads_it(written, multigraph, field, symmetry, zeros):
     u, v, n = multigraph
     if symmetry != "general":
-        strict = {(max(a, b), min(a, b)) for a, b in zip(u, v) if a != b}
+        strict = {(max(a, b), min(a, b)) for a, b in zip(u, v, strict=True) if a != b}
         u, v = [a for a, _ in strict], [b for _, b in strict]
     else:
-        u, v = zip(*set(zip(u, v))) if u else ([], [])
+        u, v = zip(*set(zip(u, v, strict=True)), strict=True) if u else ([], [])
     value = {"pattern": "", "integer": " -3", "real": " 2.5e-3", "complex": " 0 1"}[field]
     zero = {"pattern": "", "integer": " 0", "real": " -0.0E5", "complex": " 0.0 0"}[field]
-    lines = "".join(f"{a + 1} {b + 1}{zero if zeros and a % 3 == 0 else value}\n" for a, b in zip(u, v))
+    lines = "".join(f"{a + 1} {b + 1}{zero if zeros and a % 3 == 0 else value}\n" for a, b in zip(u, v, strict=True))
     path = written("x.mtx", f"%%MatrixMarket Matrix coordinate {field} {symmetry}\n% 1\n\n{n} {n} {len(u)}\n{lines}")
     if (
         field == "pattern"
@@ -419,7 +419,7 @@ def test_a_saved_matrix_is_the_graph_of_the_matrix_with_entries_stored_twice(tmp
         )
     sp.save_npz(tmp_path / "x.npz", matrix)
     graph = read(tmp_path / "x.npz")
-    assert list(zip(*graph.edges())) == [(2, 1)] and graph.equals(Graph.from_scipy(matrix))
+    assert list(zip(*graph.edges(), strict=True)) == [(2, 1)] and graph.equals(Graph.from_scipy(matrix))
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def brute_force(drawn):
 
 
 def test_motifs_of_a_thousand_graphs_are_those_of_brute_force(drawn, brute_force):
-    for which, (joined, n) in enumerate(zip(*drawn)):
+    for which, (joined, n) in enumerate(zip(*drawn, strict=True)):
         expected = {name: int(values[which]) for name, values in brute_force[0].items()}
         graph = Graph.from_edges(*np.nonzero(np.triu(joined)), int(n))
         assert tcgpu.motifs(graph, connected=False) == expected
@@ -121,7 +121,7 @@ def test_orbits_add_up_on_any_number_of_threads(threads, monkeypatch):
     monkeypatch.setattr(edges, "MANY", 1)
     set_threads(threads)
     try:
-        for found, before in zip(assert_consistent(graph), expected):
+        for found, before in zip(assert_consistent(graph), expected, strict=True):
             assert all(np.array_equal(found[name], before[name]) for name in before)
     finally:
         set_threads(None)
@@ -152,7 +152,8 @@ def test_karate_club():
     for name, subgraphs in (("cycle", cycles), ("clique", cliques)):
         assert by_vertex[name].tolist() == [sum(v in four for four in subgraphs) for v in club]
         joined = [club.subgraph(four) for four in subgraphs]
-        assert by_edge[name].tolist() == [sum(part.has_edge(*ends) for part in joined) for ends in zip(*graph.edges())]
+        edges = zip(*graph.edges(), strict=True)
+        assert by_edge[name].tolist() == [sum(part.has_edge(*ends) for part in joined) for ends in edges]
 
 
 def test_numbers_beyond_64_bits():

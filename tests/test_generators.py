@@ -3,6 +3,7 @@
 import inspect
 import math
 import time
+from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -86,7 +87,7 @@ def test_counts_and_edges(name):
 def test_graphs_without_randomness_are_those_of_networkx(name):
     graph, expected = GENERATORS[name](*SMALL[name]), LIKE_NETWORKX[name]()
     assert graph.n == len(expected)
-    assert {frozenset(edge) for edge in zip(*map(list, graph.edges()))} == {frozenset(edge) for edge in expected.edges}
+    assert set(map(frozenset, zip(*graph.edges(), strict=True))) == set(map(frozenset, expected.edges))
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -265,7 +266,7 @@ def test_rmat_edges_fall_into_quarters_with_the_given_probabilities():
     sigma = np.sqrt(expected * (1 - expected) / u.size)
     for at_level in quarter:
         assert (np.abs(np.bincount(at_level, minlength=4) / u.size - expected) < 5 * sigma).all()
-    for one, other in zip(quarter, quarter[1:]):
+    for one, other in pairwise(quarter):
         joint = np.bincount(4 * one + other, minlength=16).reshape(4, 4) / u.size
         assert (np.abs(joint - np.outer(expected, expected)) < 5 / np.sqrt(u.size)).all()
 
@@ -328,7 +329,7 @@ def test_rmat_is_faster_than_plain_numpy():
 def test_random_has_exactly_the_given_number_of_edges(n, m):
     u, v, _ = generators.edges("random", n, m, seed=2)
     assert (u < v).all() and (v < n).all()
-    assert len(set(zip(u.tolist(), v.tolist()))) == m
+    assert len(set(zip(u.tolist(), v.tolist(), strict=True))) == m
 
 
 @pytest.mark.parametrize("m", [3, 12])
@@ -351,7 +352,7 @@ def test_the_last_pairs_of_large_graphs():
         last = n * (n - 1) // 2 - 1
         first = (n - 1) * (n - 2) // 2
         j, i = generators._pair_of(np.array([last, first, first - 1]))
-        assert list(zip(j.tolist(), i.tolist())) == [(n - 2, n - 1), (0, n - 1), (n - 3, n - 2)]
+        assert list(zip(j.tolist(), i.tolist(), strict=True)) == [(n - 2, n - 1), (0, n - 1), (n - 3, n - 2)]
 
 
 def test_barabasi_albert():

@@ -74,7 +74,7 @@ def test_look_ups_are_those_of_the_order(benchmark):
     lengths = [by_degree.column(j).size for j in range(club.n)]
     assert benchmark.lookups(by_degree) == sum(d * (d - 1) // 2 for d in lengths)
     natural = club.ordered("natural")
-    shorter = [min(natural.column(i).size, natural.column(j).size) for i, j in zip(*natural.edges())]
+    shorter = [min(natural.column(i).size, natural.column(j).size) for i, j in zip(*natural.edges(), strict=True)]
     assert benchmark.lookups(natural) == sum(shorter)
 
 
@@ -115,7 +115,7 @@ def test_the_steps_of_a_count_name_the_kernels_of_all_ways(benchmark, skewed, mo
         with benchmark.launches_timed() as launches:
             DeviceGraph.from_edges(u, v, order=order)
         names = [name for name, *_ in launches]
-        seen |= set(zip(names, measured.launch_steps([*names, "merge_kernel"])))
+        seen |= set(zip(names, measured.launch_steps([*names, "merge_kernel"]), strict=False))
     assert {("sort_buckets", "columns"), ("sort_columns", "columns"), ("unpack", "columns")} <= seen
     assert {("sort", "ranks"), ("sort", "keys and their sort"), ("find_hubs", "extent and costs")} <= seen
     for knobs in ({}, {"merge": 0}, {"words": 32}, {"crowd": 1}):

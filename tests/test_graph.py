@@ -64,7 +64,7 @@ def test_kept_has_exactly_the_marked_edges(multigraph, chance):
     kept = graph.kept(keep)
     kept._validate()
     rows, cols = graph.edges()
-    assert edge_set(kept) == set(zip(cols[keep].tolist(), rows[keep].tolist()))
+    assert edge_set(kept) == set(zip(cols[keep].tolist(), rows[keep].tolist(), strict=True))
     assert (kept.n, kept.labels) == (n, graph.labels)
     with pytest.raises(GraphError, match="a mark for each of"):
         graph.kept(np.append(keep, True))

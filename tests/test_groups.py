@@ -278,7 +278,7 @@ def test_a_group_serves_several_counts(nccl):
         return results
 
     found = members(2, work, nccl)
-    for name, *results in zip(names, *found):
+    for name, *results in zip(names, *found, strict=True):
         assert sum(result.triangles for result in results) == cpu.count(GRAPHS[name])
     for first, second, third in found:
         assert 0 < first.sent_bytes == third.sent_bytes != second.sent_bytes

@@ -23,7 +23,7 @@ IDS = st.integers(-END - 1, END) | st.integers(-3, 12) | st.integers(END - 3, EN
 def named_edges(graph):
     """The edges of a graph as sets of ids."""
     ids = np.arange(graph.n) if graph.ids is None else graph.ids
-    return {frozenset((int(ids[i]), int(ids[j]))) for i, j in zip(*graph.edges())}
+    return {frozenset((int(ids[i]), int(ids[j]))) for i, j in zip(*graph.edges(), strict=True)}
 
 
 @given(st.lists(st.tuples(IDS, IDS), max_size=40), st.sampled_from(["natural", "degree", "random", "bfs"]))
@@ -91,7 +91,8 @@ def test_ids_on_the_device(engine, pairs, order, later):
         back = made.to_graph()
     ids = np.arange(made.n) if ids is None else ids
     assert sorted(ids.tolist()) == sorted(np.unique((u, v)).tolist())
-    assert {frozenset((int(ids[i]), int(ids[j]))) for i, j in zip(row_idx, col_of)} == named_edges(expected)
+    named = {frozenset((int(ids[i]), int(ids[j]))) for i, j in zip(row_idx, col_of, strict=True)}
+    assert named == named_edges(expected)
     assert (np.arange(back.n) if back.ids is None else back.ids).tolist() == ids.tolist()
     assert (np.arange(half.n) if ids_of_half is None else ids_of_half).tolist() == ids.tolist()
 
@@ -99,7 +100,7 @@ def test_ids_on_the_device(engine, pairs, order, later):
 SPARSE = [
     (lambda: Graph.from_edges(*BILLION), r"3 edges .* 1,000,000,001 vertices; .*relabel=True.*n=1000000001"),
     (lambda: tcgpu.count(BILLION), "relabel=True"),
-    (lambda: tcgpu.triangles(list(zip(*BILLION))), "relabel=True"),
+    (lambda: tcgpu.triangles(list(zip(*BILLION, strict=True))), "relabel=True"),
     (lambda: Graph.from_edges([2**40], [1]), "more than 2147483647, .*relabel=True"),
     (lambda: Graph.from_edges([-1], [1]), "not negative; relabel=True"),
     (lambda: Graph.from_edges(*BILLION, 9), r"with n = 9 vertex numbers end at 8$"),
@@ -126,7 +127,7 @@ def test_ids_stay_through_orders_and_kept_edges_on_the_device(engine, relabel):
         assert by_degree.rank is not None
         keep = runtime.to_device_library(np.arange(by_degree.m) != 2)
         kept = by_degree.kept(keep)
-        assert named_edges(by_degree.to_graph()) == {frozenset(edge) for edge in zip(u.tolist(), v.tolist())}
+        assert named_edges(by_degree.to_graph()) == set(map(frozenset, zip(u.tolist(), v.tolist(), strict=True)))
         assert named_edges(kept.to_graph()) < named_edges(by_degree.to_graph()) and kept.m == by_degree.m - 1
         backwards = Graph.from_edges(u, v).reordered(np.arange(8)[::-1])
         again = DeviceGraph.from_graph(backwards).ordered("degree").to_graph()

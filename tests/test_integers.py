@@ -144,7 +144,7 @@ def both(launched, processor, *arrays, **scalars):
 
 
 def assert_alike(launched, processor, *arrays):
-    for found, expected in zip(*both(launched, processor, *arrays)):
+    for found, expected in zip(*both(launched, processor, *arrays), strict=True):
         assert found.tolist() == expected.tolist()
 
 

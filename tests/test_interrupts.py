@@ -352,9 +352,9 @@ def test_any_number_of_shares_gives_the_same(share, monkeypatch):
     monkeypatch.setattr(native, "SHARE", share)
     monkeypatch.setattr(native, "MANY", 0)
     assert native.shares(u.size) > 1
-    assert all(np.array_equal(a, b) for a, b in zip(generators.edges("rmat", 12, seed=3)[:2], (u, v)))
+    assert all(np.array_equal(a, b) for a, b in zip(generators.edges("rmat", 12, seed=3)[:2], (u, v), strict=True))
     found = cleaning.clean_columns(u, v, n)
-    assert all(np.array_equal(a, b) for a, b in zip(found, expected))
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
     graph = tcgpu.Graph(found.col_ptr, found.row_idx)
     assert cpu.count(graph) == cpu.count(tcgpu.Graph(expected.col_ptr, expected.row_idx))
 

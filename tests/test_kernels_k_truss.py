@@ -56,11 +56,11 @@ def brute_force(graph):
 
 def numbers_of_networkx(graph):
     """Each edge's truss number: how far up `nx.k_truss` keeps it, k by k."""
-    plain = nx.Graph(zip(*(ends.tolist() for ends in graph.edges())))
+    plain = nx.Graph(zip(*(ends.tolist() for ends in graph.edges()), strict=True))
     found, k = np.full(graph.m, 2), 3
     while plain.size():
         plain = nx.k_truss(plain, k)
-        found[[plain.has_edge(i, j) for i, j in zip(*graph.edges())]] = k
+        found[[plain.has_edge(i, j) for i, j in zip(*graph.edges(), strict=True)]] = k
         k += 1
     return found
 
@@ -160,7 +160,7 @@ class TestWithoutAGpu:
         """A clique of four of whose six edges some go: what stays loses one for each triangle with one that goes."""
         graph = tcgpu.generate.clique(4)
         triangles = [{(i, j), (k, j), (k, i)} for j, i, k in combinations(range(4), 3)]
-        edges = list(zip(*(ends.tolist() for ends in graph.edges())))
+        edges = list(zip(*(ends.tolist() for ends in graph.edges()), strict=True))
         for going in range(1, 64):
             weak = {edge for k, edge in enumerate(edges) if going >> k & 1}
             broken = [triangle for triangle in triangles if triangle & weak]

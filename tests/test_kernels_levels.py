@@ -34,7 +34,7 @@ def test_a_search_scores_roots_as_the_native_one_does(name, layout):
     roots = np.arange(0, graph.n, max(1, graph.n // 5))
     scores = breadth.Search(graph).scores(roots, 4000, layout)
     assert np.array_equal(scores, Search(graph).scores(roots, 4000, layout))
-    for root, (_, _, tests, depth) in zip(roots.tolist(), scores.tolist()):
+    for root, (_, _, tests, depth) in zip(roots.tolist(), scores.tolist(), strict=True):
         assert depth == Search(graph)(root)[1].max() + 1
         alone = component_of(graph, root)
         assert tests == split(alone, shared_bits=0, machines=3, roots=np.array([root_in(graph, root)])).total_tests
@@ -88,7 +88,7 @@ def test_every_bit_lies_where_the_layout_says(layout, memory, arrangement):
     chunks = levels.split_for_device(graph, layout)
     table, bits = levels.chunk_table(chunks, levels.edges_by_level(graph, chunks)[2], memory, arrangement)
     shrink = int(layout != "matrix")
-    for row, start, size in zip(table, chunks.start, chunks.size):
+    for row, start, size in zip(table, chunks.start, chunks.size, strict=True):
         i, j = np.triu_indices(size, 1)
         found = levels.row_start.py_func(i, row[levels.ORIGIN], row[levels.STRIDE], shrink) + j
         rows, offset = (chunks.n, start) if arrangement == "one" else (size, 0)

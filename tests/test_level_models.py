@@ -162,7 +162,8 @@ def test_every_approach_counts_the_same(approach, skip):
         split = models.split(graph, **CARD)
         options = {"approach": approach, "threads": 7, "skip": skip}
         assert models.count_triangles(graph, split, **options) == tcgpu.count(graph)
-        most = max((models.ranges(approach, n, 3, 7, f).size for n, f in zip(split.size, split.first)), default=1)
+        sizes = zip(split.size, split.first, strict=True)
+        most = max((models.ranges(approach, n, 3, 7, f).size for n, f in sizes), default=1)
         parts = [models.count_triangles(graph, split, only=thread, **options) for thread in range(most)]
         assert sum(parts) == tcgpu.count(graph)
 
@@ -298,7 +299,7 @@ def expected(addresses, rule, each):
     if rule in ("1.0", "1.1", "1.2", "1.3"):
         answer = in_sequence if rule < "1.2" else by_segment
         halves = [answer(half, each) for half in (addresses[:16], addresses[16:])]
-        return tuple(map(sum, zip(*halves)))
+        return tuple(map(sum, zip(*halves, strict=True)))
     size, parts = (32, 1) if rule == "sectors" else (128, max(1, each // 4))
     part = 32 // parts
     count = sum(len({a // size for a in addresses[at : at + part] if a >= 0}) for at in range(0, 32, part))

@@ -47,7 +47,7 @@ def test_code_is_short(path):
     own = [cell for cell in code_cells(path) if run.ELSEWHERE not in cell.metadata.get("tags", [])]
     sizes = [len(lines_of(cell)) for cell in own]
     assert max(sizes) <= CELL_LINES, f"cell {sizes.index(max(sizes))} has {max(sizes)} lines"
-    text = [size for cell, size in zip(own, sizes) if not of_exercise(cell)]
+    text = [size for cell, size in zip(own, sizes, strict=True) if not of_exercise(cell)]
     assert sum(text) <= CODE_LINES
 
 

@@ -118,7 +118,7 @@ def test_the_stepper_shows_each_access_of_a_lane(own):
     totals = tcgpu.trace(CLIQUE, own, threads=4, blocks=2).totals(stage=None)
     kinds = "load_requests", "store_requests", "atomic_requests", "shared_requests"
     assert frames[-1].lookups == sum(totals[kind] for kind in kinds) == sum(map(len, map(requests, frames)))
-    read = {label: dict(zip(panel.heads.values(), panel.values)) for f in frames for panel in requests(f)
+    read = {label: dict(zip(panel.heads.values(), panel.values, strict=True)) for f in frames for panel in requests(f)
             if (label := panel.label.partition(":")[0]) in ("row_idx", "col_idx", "pairs", "marked")}  # fmt: skip
     arrays = {"row_idx": CLIQUE.row_idx, "col_idx": CLIQUE.col_of[np.argsort(CLIQUE.row_idx, kind="stable")]}
     arrays["pairs"] = np.stack([CLIQUE.row_idx, CLIQUE.col_of], axis=1).ravel()

@@ -1,5 +1,7 @@
 """Cuts of any graph: every edge in exactly one part, parts of about equal work, ranges of columns that fit."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,7 +27,7 @@ def times_held(graph, parts):
 def triangles_by_definition(graph, part):
     """The triangles whose edge between the two smallest vertices is the part's."""
     column = [set(graph.column(j).tolist()) for j in range(graph.n)]
-    edges = zip(graph.row_idx[part.first : part.last].tolist(), graph.col_of[part.first : part.last].tolist())
+    edges = zip(*(ends[part.first : part.last].tolist() for ends in graph.edges()), strict=True)
     return sum(len(column[i] & column[j]) for i, j in edges if part.low <= i < part.high)
 
 
@@ -144,7 +146,7 @@ def test_ranges_are_as_large_as_they_may_be(graph, more):
     room = cut.column_bytes(graph, 0, 1) + 4 * graph.max_column + more
     found = cut.ranges(graph, room)
     assert found[0] == min(graph.col_of, default=0) and found[-1] == graph.n and found == sorted(set(found))
-    for begin, end in zip(found, found[1:]):
+    for begin, end in pairwise(found):
         assert cut.column_bytes(graph, begin, end) <= room
         assert end == graph.n or cut.column_bytes(graph, begin, end + 1) > room
 

@@ -372,7 +372,7 @@ def test_progress_grows_to_the_total(engine):
     tcgpu.count(
         RMAT, engine=engine, device_memory=TOTAL + 1200, progress=lambda done, total: reported.append((done, total))
     )
-    done, totals = zip(*reported)
+    done, totals = zip(*reported, strict=True)
     assert list(done) == sorted(done) and len(done) > 10 and len(set(totals)) == 1
     assert done[0] < 0.5 * totals[0] and done[-1] == pytest.approx(totals[0])
 

@@ -54,7 +54,8 @@ def test_column_lengths_have_a_line_per_graph_and_a_place_for_empty_columns():
     assert [sum(line.get_ydata()) for line in ax.lines] == [CLUB.n, 9]
     assert len({line.get_marker() for line in ax.lines}) == 2
     picture.draw_without_rendering()
-    said = {round(place, 9): label.get_text() for place, label in zip(ax.get_xticks(), ax.get_xticklabels())}
+    ticks = zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
+    said = {round(place, 9): label.get_text() for place, label in ticks}
     assert said[0.5] == "0" and said[1] == "1" and said[10] == "10"
 
 

@@ -158,7 +158,7 @@ def test_its_picture_is_the_one_that_is_drawn_now(tmp_path):
     readme_picture.draw(tmp_path / "again.svg")
     stored, again = (readme_picture.curves_in(path) for path in (readme_picture.PICTURE, tmp_path / "again.svg"))
     assert [curve[:2] for curve in stored] == [curve[:2] for curve in again], DRAW_AGAIN
-    for old, new in zip(stored, again):
+    for old, new in zip(stored, again, strict=True):
         tolerance = 0.1 if new.kind == "estimated" else 1e-9
         assert np.array(old.points) == pytest.approx(np.array(new.points), rel=tolerance), DRAW_AGAIN
 
@@ -171,7 +171,7 @@ def test_the_lines_of_its_picture_lie_where_its_numbers_say():
         path = ElementTree.parse(readme_picture.PICTURE).find(f".//*[@id='{name}']/{{http://www.w3.org/2000/svg}}path")
         places += re.findall(r"[ML] (\S+) (\S+)", path.get("d"))
         numbers += curve.points
-    for number, place in zip(np.log(numbers).T, np.array(places, float).T):
+    for number, place in zip(np.log(numbers).T, np.array(places, float).T, strict=True):
         assert np.polyval(np.polyfit(number, place, 1), number) == pytest.approx(place, abs=0.01)
 
 

@@ -54,7 +54,8 @@ class Drawn:
         self.graph = Graph.from_edges(*np.nonzero(joined), n)
         self.x = rng.integers(-9, 9, n)
         self.weights = rng.standard_normal(self.graph.m) * 10.0 ** rng.integers(-9, 9, self.graph.m)
-        self.number = {(j, i): k for k, (i, j) in enumerate(zip(*map(np.ndarray.tolist, self.graph.edges())))}
+        ends = zip(*map(np.ndarray.tolist, self.graph.edges()), strict=True)
+        self.number = {(j, i): k for k, (i, j) in enumerate(ends)}
         self.triangles = [
             (u, v, w) for u, v, w in combinations(range(n), 3) if joined[u, v] and joined[u, w] and joined[v, w]
         ]
@@ -109,7 +110,7 @@ def test_sums_per_vertex_and_edge_are_those_of_brute_force(drawn, order):
                 for triangle in one_of.triangles:
                     result = f(*triangle, *values[[*one_of.edges_of(*triangle)]].tolist())
                     places = triangle if per == "vertex" else one_of.edges_of(*triangle)
-                    for place, value in zip(places, result if f is three else 3 * [result]):
+                    for place, value in zip(places, result if f is three else 3 * [result], strict=True):
                         at[place].append(value)
                 found = tcgpu.reduce_triangles(graph, f, edge_values=values, per=per, order=order)
                 assert found.dtype == values.dtype
@@ -138,7 +139,7 @@ def test_values_may_be_records_dates_and_flags():
 
 
 def edges_of_triangles(graph):
-    number = {(j, i): k for k, (i, j) in enumerate(zip(*map(np.ndarray.tolist, graph.edges())))}
+    number = {(j, i): k for k, (i, j) in enumerate(zip(*map(np.ndarray.tolist, graph.edges()), strict=True))}
     for chunk in tcgpu.list_triangles(graph):
         for u, v, w in np.sort(chunk).tolist():
             yield number[u, v], number[u, w], number[v, w]
@@ -165,7 +166,7 @@ def test_any_number_of_threads_gives_the_same_floats(threads, order, monkeypatch
     assert product == math.fsum(a * b * c for a, b, c in listed)
     assert per_vertex[0] == math.fsum(
         max(weights[[*at]].tolist())
-        for at, triangle in zip(edges_of_triangles(graph), np.concatenate([*tcgpu.list_triangles(graph)]))
+        for at, triangle in zip(edges_of_triangles(graph), np.concatenate([*tcgpu.list_triangles(graph)]), strict=True)
         if 0 in triangle
     )
     assert np.array_equal(per_edge, tcgpu.support(graph))

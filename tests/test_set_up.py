@@ -57,7 +57,8 @@ def assert_same(name, found, expected, arrays):
         size = arrays["list_sizes"][layout.HEAVY_LIST if name == "heavy_columns" else layout.LONG_LIST]
         found, expected = np.sort(found[:size]), np.sort(expected[:size])
     elif name in ("in_edges", "far_edges"):
-        ranges = list(zip(arrays["in_ptr"], arrays["in_end"][:-1]))  # the last element is of no vertex
+        # the last element is of no vertex
+        ranges = list(zip(arrays["in_ptr"][:-1], arrays["in_end"][:-1], strict=True))
         ranges = [each for each in ranges if each[1] <= expected.size]
         found, expected = (np.concatenate([[0], *(np.sort(of[p:q]) for p, q in ranges)]) for of in (found, expected))
     elif name.endswith(("_columns", "_pieces")):

@@ -172,9 +172,9 @@ def test_loads_are_copied_in_order(late):
         feeder = staging.Feeder(ring)
         loads = [
             feeder.request(staging.Load(target, array.size, partial(runtime._read_piece, array)))
-            for target, array in zip(there, arrays)
+            for target, array in zip(there, arrays, strict=True)
         ]
-        for load, target, array in zip(loads, there, arrays):
+        for load, target, array in zip(loads, there, arrays, strict=True):
             ready = feeder.copy(load)
             if array.size:
                 ready.synchronize()

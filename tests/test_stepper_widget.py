@@ -119,7 +119,7 @@ def test_every_step_of_the_recording_is_the_frame(method):
     (sequence,) = recording["parts"][0]["sequences"]
     assert sequence["steps"] == len(frames)
     for step, frame in enumerate(frames):
-        ranges = ((shape, zip(shape[5][::2], shape[5][1::2])) for shape in drawing_of(recording)["shapes"])
+        ranges = ((shape, zip(shape[5][::2], shape[5][1::2], strict=True)) for shape in drawing_of(recording)["shapes"])
         drawn = [shape[:5] for shape, parts in ranges if any(first <= step < end for first, end in parts)]
         expected = dict.fromkeys(stepper.shapes_of(frame))
         assert sorted(map(str, drawn)) == sorted(str([*shape[:2], list(shape.at), *shape[3:5]]) for shape in expected)

@@ -1,5 +1,7 @@
 """The chart of speedup against nonzeros per column: where its curves come from, and what is on its axes."""
 
+from itertools import pairwise
+
 import pytest
 from matplotlib.text import Text
 from recorded import SWEEP
@@ -84,7 +86,7 @@ def test_curves_are_named_at_their_ends_and_no_name_covers_another():
     assert [text.get_text() for text in ax.texts] == [f"ACME {k}\nmeasured" for k in range(4)]
     picture.draw_without_rendering()
     boxes = [Text.get_window_extent(text) for text in ax.texts]  # without their lines
-    assert all(lower.y1 <= upper.y0 for lower, upper in zip(boxes, boxes[1:]))
+    assert all(lower.y1 <= upper.y0 for lower, upper in pairwise(boxes))
     assert all(ax.bbox.x1 <= box.x0 and box.x1 <= picture.bbox.x1 for box in boxes)
 
 

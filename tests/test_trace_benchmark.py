@@ -79,7 +79,7 @@ def test_a_new_trace_agrees_with_the_recorded_counters(benchmark, record, method
     cases = dict.fromkeys(benchmark.Case("count", row["subject"], method, row["knobs"]) for row in chosen)
     now = [row for case in cases for row in benchmark.traced(case)]
     assert [row["kernel"] for row in now] == [row["kernel"] for row in chosen]
-    for row, then in zip(now, chosen):
+    for row, then in zip(now, chosen, strict=True):
         for name in ("load_requests", "load_sectors", "atomic_requests", "store_sectors"):
             assert row[f"traced_{name}"] == pytest.approx(then[f"counted_{name}"], rel=0.1), (row["knobs"], name)
 
@@ -114,7 +114,7 @@ def test_the_record_is_added_up_by_kernel(record):
 def test_the_times_of_the_record_are_drawn():
     rows = [row for row in records.reference("estimates") if row["estimated_for"] == "NVIDIA H100" and row["kernel_ms"]]
     (ax,) = trace_accuracy.draw_times("NVIDIA H100").axes
-    for line, fitted in zip(ax.lines, ("False", "True")):
+    for line, fitted in zip(ax.lines[:2], ("False", "True"), strict=True):
         own = [row for row in rows if row["fitted"] == fitted]
         assert line.get_xdata().tolist() == [row["kernel_ms"] for row in own] != []
         assert line.get_ydata().tolist() == [row["estimated_ms"] for row in own]

@@ -106,7 +106,7 @@ def test_values_of_every_type(dtype):
     def weighted(u, v, w, x, y, z, uv, uw, vw):
         return x * uv + y * uw + z * vw
 
-    numbers = {(j, i): k for k, (i, j) in enumerate(zip(*map(np.ndarray.tolist, graph.edges())))}
+    numbers = {(j, i): k for k, (i, j) in enumerate(zip(*map(np.ndarray.tolist, graph.edges()), strict=True))}
     expected = sum(
         weighted(u, v, w, *x[[u, v, w]].tolist(), *weights[[numbers[u, v], numbers[u, w], numbers[v, w]]].tolist())
         for u in range(6) for v in range(u + 1, 6) for w in range(v + 1, 6)
@@ -168,7 +168,7 @@ def test_an_exception_in_a_compiled_kernel_is_noticed(processor):
 
 
 @pytest.mark.ptx
-@pytest.mark.parametrize("case, capability", [*zip(CASES, 3 * [(7, 5), (9, 0)])])
+@pytest.mark.parametrize("case, capability", [*zip(CASES, 3 * [(7, 5), (9, 0)], strict=False)])
 def test_kernels_compile_without_local_memory(case, capability):
     made = kernel_of(case)
     found = kernel_compiler.facts(made.py_func, *made.signatures, capability)

@@ -65,7 +65,7 @@ def largest(graph):
 
 def in_numbers(graph, truss):
     """The edges of a truss by their ends' numbers in the graph that it was taken from, as `edge_set` gives them."""
-    number = dict(zip(graph.labels, range(graph.n))) if graph.labels is not None else range(graph.n)
+    number = dict(zip(graph.labels, range(graph.n), strict=True)) if graph.labels is not None else range(graph.n)
     labels = truss.labels if truss.labels is not None else graph.labels if graph.labels is not None else range(truss.n)
     at = [number[label] for label in labels]
     return {tuple(sorted((at[a], at[b]))) for a, b in edge_set(truss)}
@@ -85,7 +85,8 @@ def check_against_networkx(graph, orders=("natural",)):
         rows, cols = (ends.tolist() for ends in own.edges())
         for k in range(2, largest(own) + 2):
             expected = by_networkx(own, k)
-            assert {(j, i) for i, j, number in zip(rows, cols, numbers.tolist()) if number >= k} == expected
+            numbered = zip(rows, cols, numbers.tolist(), strict=True)
+            assert {(j, i) for i, j, number in numbered if number >= k} == expected
             assert in_numbers(own, tcgpu.k_truss(own, k)) == expected
         assert not expected, "the largest number is too small"
 
@@ -106,7 +107,7 @@ def test_known_graphs_have_networkx_trusses(name, graphs_folder):
     for k in chosen:
         keep = numbers >= k
         expected = by_networkx(graph, k)
-        assert set(zip(cols[keep].tolist(), rows[keep].tolist())) == expected
+        assert set(zip(cols[keep].tolist(), rows[keep].tolist(), strict=True)) == expected
         assert in_numbers(graph, tcgpu.k_truss(graph, k)) == expected
     assert top > 3 and not expected
 

@@ -55,7 +55,7 @@ def launch(*arguments, cached, total=0):
 def ranges(graph, cuts, *, named=True, cached=True):
     """The count of a graph by `warp_search`, a range of edges at a time; unless `named`, it searches for columns."""
     total = 0
-    for first, last in zip([0, *cuts], [*cuts, graph.m]):
+    for first, last in zip([0, *cuts], [*cuts, graph.m], strict=True):
         cols = graph.col_of[first:last] if named else graph.col_of[:0]
         whole = (graph.col_ptr, graph.row_idx)
         total = launch(cols, first, last, 0, *whole, 0, *whole, cached=cached, total=total)
@@ -64,7 +64,7 @@ def ranges(graph, cuts, *, named=True, cached=True):
 
 def pairs(graph, ends, *, cached=True):
     """The count of a graph by pairs of ranges of vertices, the columns of each in arrays of their own."""
-    blocks = [columns(graph, low, high) for low, high in zip([0, *ends], [*ends, graph.n])]
+    blocks = [columns(graph, low, high) for low, high in zip([0, *ends], [*ends, graph.n], strict=True)]
     total = 0
     for k, near in enumerate(blocks):
         for far in blocks[k:]:
@@ -227,7 +227,7 @@ def common_rows(graph, first, last, low, high):
     """The rows after row i that columns i and j share, over the edges (i, j) of a stretch with low <= i < high."""
     return sum(
         np.intersect1d(graph.column(i), graph.row_idx[e + 1 : graph.col_ptr[j + 1]]).size
-        for e, i, j in zip(range(first, last), graph.row_idx[first:last].tolist(), graph.col_of[first:last].tolist())
+        for e, i, j in zip(range(first, last), *(ends[first:last].tolist() for ends in graph.edges()), strict=True)
         if low <= i < high
     )
 
@@ -407,7 +407,7 @@ def test_lengths_and_seeds():
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_work_of_a_graph_is_that_of_its_edges(name):
     graph = GRAPHS[name]
-    both = [sorted(pair) for pair in zip(*(side.tolist() for side in looked_up_in(graph)))]
+    both = [sorted(pair) for pair in zip(*(side.tolist() for side in looked_up_in(graph)), strict=True)]
     assert lengths.work(graph) == {
         "merge_steps": sum(m + n for m, n in both),
         "search_steps": sum(m * n.bit_length() for m, n in both),

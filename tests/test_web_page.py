@@ -22,7 +22,7 @@ ON_GPU = [name for name, method in METHODS.items() if "sim" in method.engines]
 
 @pytest.fixture(scope="module")
 def traces():
-    return dict(zip(ON_GPU, tcgpu.trace(CLUB, ON_GPU)))
+    return dict(zip(ON_GPU, tcgpu.trace(CLUB, ON_GPU), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,8 @@ def accesses(events, steps):
     request, address = events.request[chosen], events.address[chosen]
     kinds = [events.sites[number].kind for number in events.site[request].tolist()]
     numbers = (address >> MEMORY_SHIFT, events.size[request], events.lane[chosen], address % (1 << MEMORY_SHIFT))
-    return sorted(zip(np.searchsorted(steps, events.step[request]).tolist(), kinds, *(x.tolist() for x in numbers)))
+    of_step = np.searchsorted(steps, events.step[request])
+    return sorted(zip(of_step.tolist(), kinds, *(x.tolist() for x in numbers), strict=True))
 
 
 def test_costs_of_requests_are_those_of_the_trace(traces, monkeypatch):

@@ -159,7 +159,7 @@ def add_traces(folder):
     pages = folder / "extra" / "traces"
     pages.mkdir(parents=True)
     text = TRACES
-    for name, trace in zip(methods, tcgpu.trace(club, methods)):
+    for name, trace in zip(methods, tcgpu.trace(club, methods), strict=True):
         trace.save_page(pages / f"{name}.html")
         text += f'- <a href="traces/{name}.html">{name}</a>\n'
     (folder / "traces.md").write_text(text)

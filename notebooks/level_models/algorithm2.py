@@ -34,7 +34,7 @@ def count_triangles(graph, chunks, *, skip=False, approach="B", threads=1, only=
     words = empty_words(bits_needed(int(chunks.size.max(initial=0)), chunks.layout))
     layout = LAYOUTS.index(chunks.layout)
     total = 0
-    for c, (n, first) in enumerate(zip(chunks.size.tolist(), chunks.first.tolist())):
+    for c, (n, first) in enumerate(zip(chunks.size.tolist(), chunks.first.tolist(), strict=True)):
         words[: words_needed(int(chunks.bits[c]))] = 0
         fill(words, graph, chunks.order, chunks.place, chunks.start[c : c + 1], [n], ZERO, chunks.layout)
         bounds = ranges(approach, n, 3, threads, first)

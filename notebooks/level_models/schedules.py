@@ -47,7 +47,7 @@ def schedule(weights, machines, order="longest"):
     jobs = np.argsort(-weights, kind="stable") if order == "longest" else np.arange(weights.size)
     free = [(0, machine) for machine in range(_at_least_one(machines))]
     machine, begin = np.zeros(weights.size, np.int32), np.zeros(weights.size, weights.dtype)
-    for job, weight in zip(jobs.tolist(), weights[jobs].tolist()):
+    for job, weight in zip(jobs.tolist(), weights[jobs].tolist(), strict=True):
         begin[job], machine[job] = free[0]
         heapq.heapreplace(free, (free[0][0] + weight, free[0][1]))
     loads = np.zeros(machines, weights.dtype)

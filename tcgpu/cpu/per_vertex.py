@@ -172,7 +172,7 @@ def edge_blocks(graph):
 def sum_at_ends(graph, at_row, at_column):
     """Of each vertex: the sum of `at_row` over the edges whose row it is, and of `at_column` where it is the column."""
     total = np.zeros(graph.n, np.result_type(at_row, np.int64))
-    for ends, values in zip(graph.edges(), (at_row, at_column)):
+    for ends, values in zip(graph.edges(), (at_row, at_column), strict=True):
         np.add.at(total, ends, values.astype(total.dtype, copy=False))  # other types take 20 times as long
     return total
 

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def slices(graph: Graph, parts: int = MANY_PARTS, sample: int = SAMPLE, work: Ca
     before: np.ndarray = np.append(0.0, np.cumsum(works))
     ends = np.interp(np.arange(1, parts) * (total / parts), before, np.append(positions, graph.m)).astype(np.int64)
     cuts = [0, *ends.tolist(), graph.m]
-    return [Part(first, last, 0, graph.n, total / parts) for first, last in zip(cuts, cuts[1:])]
+    return [Part(first, last, 0, graph.n, total / parts) for first, last in pairwise(cuts)]
 
 
 def pairs(graph: Graph, stay: int, move: int, sample: int = SAMPLE) -> list[Part]:
@@ -133,10 +134,10 @@ def pairs(graph: Graph, stay: int, move: int, sample: int = SAMPLE) -> list[Part
     groups = _merged(graph, cuts, max(stay, move))
     work = _work_of_pairs(graph, groups, cuts, sample)
     parts = []
-    for k, (begin, end) in enumerate(zip(groups, groups[1:])):
+    for k, (begin, end) in enumerate(pairwise(groups)):
         first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
         lows = [begin, *(cut for cut in cuts if cut >= end)]
-        for low, high in zip(lows, [end, *lows[2:]]):
+        for low, high in zip(lows[:-1], [end, *lows[2:]], strict=True):
             parts.append(Part(first, last, low, high, float(work[k, np.searchsorted(cuts, low)])))
     return parts
 
@@ -197,7 +198,7 @@ def _middle(graph, begin, end):
 def _merged(graph, cuts, max_bytes):
     """The bounds of larger ranges, which merge as many of those between `cuts` as fit in `max_bytes`."""
     groups = cuts[:1]
-    for before, cut in zip(cuts, cuts[1:]):
+    for before, cut in pairwise(cuts):
         if column_bytes(graph, groups[-1], cut) > max_bytes:
             groups.append(before)
     return [*groups, graph.n] if graph.n else [0]

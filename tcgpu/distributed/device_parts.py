@@ -97,13 +97,14 @@ def tally(graph, part, by_edge):
         near, far = _columns_of(graph, piece)
         ranges = piece.result_ranges(graph, by_edge)
         arrays = [runtime.device_array(high - low, np.int32 if by_edge else np.int64, 0) for low, high in ranges]
-        bases = [low - held.first if by_edge else low for (low, _), held in zip((ranges[0], ranges[-1]), (near, far))]
+        begins = zip((ranges[0], ranges[-1]), (near, far), strict=True)
+        bases = [low - held.first if by_edge else low for (low, _), held in begins]
         blocks, threads = part_tally.shape(piece.last - piece.first)
         part_tally.part_tally.launch(
             blocks, threads, piece.first - near.first, piece.last - near.first, near.begin, near.pointers, near.rows,
             *far.only(*piece.rows(graph)), by_edge, arrays[0], bases[0], arrays[-1], bases[1],
         )  # fmt: skip
-        return [(low, runtime.to_host(array)) for (low, _), array in zip(ranges, arrays)]
+        return [(low, runtime.to_host(array)) for (low, _), array in zip(ranges, arrays, strict=True)]
 
     results = _in_pieces(graph, part, tally_piece)
     return [values for piece in results for values in piece], len(results) - 1
@@ -155,7 +156,7 @@ class ColumnCache:
     def _load(self, graph, ranges):
         found = [self.find(*each) for each in ranges]
         self.held = list(dict.fromkeys(filter(None, found)))
-        missing = [each for each, held in zip(ranges, found) if held is None]
+        missing = [each for each, held in zip(ranges, found, strict=True) if held is None]
         if not _fits(graph, missing):
             raise runtime.OutOfMemory("the columns of a part do not fit the device")
         for begin, end in missing:

@@ -16,6 +16,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadP
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from itertools import pairwise
 from queue import Empty, SimpleQueue
 from threading import BrokenBarrierError
 from weakref import WeakKeyDictionary
@@ -100,7 +101,7 @@ class DeviceEdges:
         if not ends:
             return [runtime.device_array(0, np.int32), runtime.device_array(0, np.int32)]
         xp = runtime.arrays_of(ends[0][0])
-        return [each[0] if len(each) == 1 else xp.concatenate(each) for each in zip(*ends)]
+        return [each[0] if len(each) == 1 else xp.concatenate(each) for each in zip(*ends, strict=True)]
 
 
 # ------------------------------------------------------------------------------------------------------------ a member
@@ -156,7 +157,7 @@ def _plans(group, own, knobs):
     bounds_of_all = runtime.to_host(group.gather(runtime.to_device(bounds))[0]).reshape(group.size, -1)
     for distance in range(1, group.size):
         source, target = (group.rank + distance) % group.size, (group.rank - distance) % group.size
-        for begin, end, theirs in zip(bounds, bounds[1:], bounds_of_all[source].tolist()):
+        for (begin, end), theirs in zip(pairwise(bounds), bounds_of_all[source, :-1].tolist(), strict=True):
             received = divided.Columns.of_counts(*_received(group, target, columns.part(begin, end)))
             yield divided.far_plan(own, source, theirs, received, **crowd)
 
@@ -178,7 +179,7 @@ def _near_columns(group, own, far):
     _, counts, _, quads = own.columns.part(far, own.columns.far_count.size)
     counts, sizes = group.gather(counts)
     ends = np.cumsum(sizes).tolist()
-    counts = [counts[end - size : end] for size, end in zip(sizes, ends)]
+    counts = [counts[end - size : end] for size, end in zip(sizes, ends, strict=True)]
     return divided.near_columns(own, counts, group.gather(quads)[0])
 
 
@@ -329,7 +330,7 @@ def _uploaded(u, v, names):
     with ThreadPoolExecutor(len(names)) as threads:
         try:
             parts += threads.map(upload, gpus)
-            yield _device_edges(*map(list, zip(*parts)), names)
+            yield _device_edges(*map(list, zip(*parts, strict=True)), names)
         finally:
             parts.clear()
             list(threads.map(give_back, gpus))
@@ -345,7 +346,7 @@ def _device_edges(u, v, names):
     pairs = [[] for _ in names]
     if len(u) != len(v):
         raise GraphError(f"u has {len(u)} parts and v has {len(v)}")
-    for ends in zip(u, v):
+    for ends in zip(u, v, strict=True):
         _check_equal(*ends)
         if not ends[0].size:  # it has no memory
             continue

@@ -170,12 +170,12 @@ class CheckedLane:
         if any(isinstance(each, slice) for each in indices):
             return None
         numbers = tuple(map(as_index, indices))
-        for number, length in zip(numbers, known.array.shape):
+        for number, length in zip(numbers, known.array.shape, strict=False):
             if not 0 <= number < length:
                 self.block.checker.outside(self, place, known.array, numbers if len(numbers) > 1 else number)
         if len(numbers) < known.array.ndim:
             return None
-        return sum(number * stride for number, stride in zip(numbers, known.array.strides))
+        return sum(number * stride for number, stride in zip(numbers, known.array.strides, strict=False))
 
     def waits(self, place, barrier):
         self.at_place = place

@@ -143,7 +143,7 @@ def passed(signature, args):
     arrays, values = _arrays(signature), []
     if len(arrays) != len(args):
         return None
-    for array, arg in zip(arrays, args):
+    for array, arg in zip(arrays, args, strict=True):
         if (getattr(arg, "ndim", 0) or None) != (array and array[1]):
             return None
         if array is None:

@@ -35,7 +35,7 @@ import linecache
 import math
 import sys
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -126,7 +126,7 @@ class Checker(SimulatedCuda):
 
     def name(self, function, args):
         """Know the arrays that a kernel is called with by the names of its parameters."""
-        for name, array in zip(function.__code__.co_varnames, args):
+        for name, array in zip(function.__code__.co_varnames, args, strict=False):
             if type(array) is np.ndarray:
                 self.arrays[id(array)] = self.layout(array, None, name)
 
@@ -297,7 +297,8 @@ class Checker(SimulatedCuda):
         """Look for races between blocks."""
         if len(self.of_blocks) < 2:
             return
-        columns = Accesses(*(np.concatenate(column) for column in zip(*(found for _, found, _ in self.of_blocks))))
+        found = (found for _, found, _ in self.of_blocks)
+        columns = Accesses(*map(np.concatenate, zip(*found, strict=True)))
         intervals = [interval for *_, own in self.of_blocks for interval in own]
         columns = columns._replace(interval=np.arange(len(intervals)))  # here each access has its own
         columns = columns.in_units(self.smallest)
@@ -315,9 +316,8 @@ class Checker(SimulatedCuda):
     def races(self, found, first, are_unordered, intervals, block=None):
         """Report two accesses of each group that race; first: where the groups begin."""
         known = set()
-        ends = [*first[1:].tolist(), found.address.size]
-        for begin, end in zip(first.tolist(), ends):
-            rows = list(zip(*(column[begin:end].tolist() for column in tuple(found))))
+        for begin, end in pairwise([*first.tolist(), found.address.size]):
+            rows = list(zip(*(column[begin:end].tolist() for column in tuple(found)), strict=True))
             places = frozenset(row[5] for row in rows)
             if places in known:
                 continue

@@ -52,7 +52,7 @@ class Group:
         sizes = runtime.to_host(self.sum(runtime.to_device(sizes))).reshape(self.size, self.size)[:, self.rank].tolist()
         received = runtime.device_array(sum(sizes), pieces[0].dtype)
         ends = np.cumsum(sizes).tolist()
-        self._exchange(pieces, [received[end - size : end] for size, end in zip(sizes, ends)])
+        self._exchange(pieces, [received[end - size : end] for size, end in zip(sizes, ends, strict=True)])
         self.sent_bytes += sum(piece.nbytes for k, piece in enumerate(pieces) if k != self.rank)
         return received, sizes
 
@@ -92,7 +92,7 @@ class GpuGroup(Group):
     def _exchange(self, pieces, places):
         places[self.rank][:] = pieces[self.rank]
         self._nccl.groupStart()
-        for other, (piece, place) in enumerate(zip(pieces, places)):
+        for other, (piece, place) in enumerate(zip(pieces, places, strict=True)):
             if other != self.rank:
                 self._transfer(self._communicator.send, piece, other)
                 self._transfer(self._communicator.recv, place, other)
@@ -141,7 +141,7 @@ class ThreadGroup(Group):
     def _exchange(self, pieces, places):
         self._meeting.pieces[self.rank] = pieces
         self._meeting.wait()
-        for sent, place in zip(self._meeting.pieces, places):
+        for sent, place in zip(self._meeting.pieces, places, strict=True):
             place[:] = sent[self.rank]
         self._meeting.wait()
 

@@ -82,7 +82,7 @@ def _typed(context, name, literals, given):
         return _left_to_numba(context, name, literals, given)
 
     def generate(context, builder, signature, values):
-        operands = _operands(context, builder, zip(values, given), literals, len(literals) * [kind])
+        operands = _operands(context, builder, zip(values, given, strict=True), literals, len(literals) * [kind])
         return CODE[name](builder, kind.signed, literals, *operands)
 
     return kind(*given), generate
@@ -97,7 +97,7 @@ def _left_to_numba(context, name, literals, given):
         raise errors.TypingError(f"{name}: no such operation on {' and '.join(map(str, given))}")
 
     def generate(context, builder, _, values):
-        operands = list(_operands(context, builder, zip(values, given), literals, signature.args))
+        operands = list(_operands(context, builder, zip(values, given, strict=True), literals, signature.args))
         return context.get_function(function, signature)(builder, operands)
 
     return signature.return_type(*given), generate
@@ -105,7 +105,7 @@ def _left_to_numba(context, name, literals, given):
 
 def _operands(context, builder, values, literals, kinds):
     """All operands, literals included, each cast to its type in `kinds`; values: those that are no literals, typed."""
-    for literal, kind in zip(literals, kinds):
+    for literal, kind in zip(literals, kinds, strict=True):
         if literal is None:
             yield context.cast(builder, *next(values), kind)
         elif isinstance(kind, types.Integer):
@@ -230,7 +230,8 @@ def _signed(context, function, kind, mask, value, *rest):
     function = context.resolve_value_type(function)
 
     def generate(context, builder, _, values):
-        arguments = [context.cast(builder, *each) for each in zip(values, (mask, value, *rest), signature.args)]
+        typed = zip(values, (mask, value, *rest), signature.args, strict=True)
+        arguments = [context.cast(builder, *each) for each in typed]
         found = context.get_function(function, signature)(builder, arguments)
         return context.cast(builder, found, signature.return_type, kind)
 

@@ -113,7 +113,7 @@ class CompiledIntegers(Integers):
         literals = tuple(None if name in SIGNED_CALLS else self.literal(operand) for operand in operands)
         helper = "_".join(["__integer", name, *("x" if x is None else f"{x}".replace("-", "minus") for x in literals)])
         self.helpers[helper] = name, literals
-        return call(helper, [x for x, literal in zip(operands, literals) if literal is None], place)
+        return call(helper, [x for x, literal in zip(operands, literals, strict=True) if literal is None], place)
 
     def temporary(self, value):
         """The assignment of a value to a new variable, and its name."""
@@ -170,7 +170,7 @@ class CompiledIntegers(Integers):
         if all(literal is not None for literal in literals) or not isinstance(loop.target, ast.Name):
             return loop
         before, bounds, typed = [], [], []
-        for bound, literal in zip(loop.iter.args, literals):
+        for bound, literal in zip(loop.iter.args, literals, strict=True):
             if literal is None:
                 assignment, name = self.temporary(bound)
                 before.append(assignment)

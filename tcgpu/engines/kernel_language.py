@@ -78,7 +78,7 @@ def is_device_function(value):
 
 def names_of(function):
     """The values of a function's names: name -> value, of its module and of the enclosing functions."""
-    cells = zip(function.__code__.co_freevars, function.__closure__ or ())
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
 
 

@@ -120,7 +120,7 @@ class Kernel:
         """The arguments, with numbers cast to their types in the first signature."""
         if not self.signatures:
             return self.of_types(map(type_of, args)).typed(args)
-        typed = zip(args, kernel_compiler.parameters(self.signatures[0]))
+        typed = zip(args, kernel_compiler.parameters(self.signatures[0]), strict=True)
         return [each.dtype.type(arg) if isinstance(arg, int) else arg for arg, each in typed]
 
     def _launcher(self, args):

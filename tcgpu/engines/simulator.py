@@ -177,12 +177,14 @@ class SimulatedCuda:
         block, index = self.thread.block, self.thread.index
         if dimensions == 1:
             return np.int64(block.x) * self.blockDim.x + index.x
-        return tuple(np.int64(b) * size + i for b, size, i in zip(block[:dimensions], self.blockDim, index))
+        places = zip(block[:dimensions], self.blockDim, index, strict=False)
+        return tuple(np.int64(b) * size + i for b, size, i in places)
 
     def gridsize(self, dimensions):
         if dimensions == 1:
             return np.int64(self.gridDim.x) * self.blockDim.x
-        return tuple(np.int64(blocks) * size for blocks, size in zip(self.gridDim[:dimensions], self.blockDim))
+        sizes = zip(self.gridDim[:dimensions], self.blockDim, strict=False)
+        return tuple(np.int64(blocks) * size for blocks, size in sizes)
 
     def popc(self, value):
         return np.uint32(_bits(value).count("1"))

@@ -152,7 +152,7 @@ def _starts(text, bounds, words=False):
 def _close_gaps(values, starts, counts):
     """Move the results of the chunks together; comments and blank lines leave gaps between them."""
     put = 0
-    for start, count in zip(starts.tolist(), counts.tolist()):
+    for start, count in zip(starts[:-1].tolist(), counts.tolist(), strict=True):
         if put != start:
             values[put : put + count] = values[start : start + count]
         put += count

@@ -111,8 +111,8 @@ class RawEdges(NamedTuple):
         for first in range(0, self.u.size, self.piece):
             pulse(first / self.u.size)
             ends = [each[first : first + self.piece] for each in (self.u, self.v)]
-            held = [buffer[: each.size] for buffer, each in zip(buffers, ends)]
-            for array, each in zip(held, ends):
+            held = [buffer[: each.size] for buffer, each in zip(buffers, ends, strict=True)]
+            for array, each in zip(held, ends, strict=True):
                 runtime.copy_from_host(each, array)
             yield held
 

@@ -8,7 +8,7 @@ a count costs in each order, and how many different edges there are.
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -459,16 +459,16 @@ def columns_of_keys(sorted_keys, n, clean, degrees):
     counts, starts = xp.empty(cuts[-1], np.int64), xp.empty(cuts[-1] + 1, np.int64)
     if clean:
         m = 0
-        for each, begin, end in zip(sorted_keys, cuts, cuts[1:]):
+        for each, (begin, end) in zip(sorted_keys, pairwise(cuts), strict=True):
             starts[begin:end] = xp.arange(m, m + each.keys.size, orientation.PART)
             m += each.keys.size
     else:
-        for each, begin, end in zip(sorted_keys, cuts, cuts[1:]):
+        for each, (begin, end) in zip(sorted_keys, pairwise(cuts), strict=True):
             run(orientation.count_new, WARP * (end - begin), each.keys, each.bits, counts[begin:end])
         scan(counts, starts)
         m = int(starts[-1])
     row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
-    for (keys, bits, first), begin, end in zip(sorted_keys, cuts, cuts[1:]):
+    for (keys, bits, first), (begin, end) in zip(sorted_keys, pairwise(cuts), strict=True):
         args = keys, bits, first, starts[begin : end + 1], row_idx, col_of, col_ptr, degrees
         run(orientation.unpack, WARP * (end - begin), *args)
     run(columns.fill_empty_columns, n + 1, col_of, col_ptr)

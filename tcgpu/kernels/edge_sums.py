@@ -16,6 +16,8 @@ Few edges may make up the whole cost of natural order. So before that is chosen,
 if a single one might matter.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from tcgpu.built_in import HEAVY, HUBS, LONG, SHORT
@@ -469,7 +471,7 @@ class Sums:
         sizes = [len(NATURAL), len(DEGREE), len(LONGEST), MOST_SIZE, BINS, 2 * BINS]
         arrays = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
         cuts = [sum(sizes[:k]) for k in range(7)]
-        parts = [arrays[begin:end] for begin, end in zip(cuts, cuts[1:])]
+        parts = [arrays[begin:end] for begin, end in pairwise(cuts)]
         self.natural, self.by_degree, self.longest, self.most, self.histogram, self.ends = parts
         self.all, self.natural_stride = arrays[: cuts[4]], stride
 
@@ -495,7 +497,7 @@ class Sums:
         read = runtime.reading(self.all)
         meanwhile()
         *found, max_column, max_degree, _ = read().tolist()
-        sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found))
+        sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found, strict=True))
         sums |= {name: self.natural_stride * sums[name] for name in NATURAL}
         sums |= {name: self.stride * sums[name] for name in DEGREE}
         return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled)

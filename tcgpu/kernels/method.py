@@ -296,14 +296,14 @@ class Declaration:
             )
         types = {name: dtype for name, (dtype, _) in ARRAYS.items()} | {"total": np.int64}
         types |= {name: dtype for name, (_, dtype, _) in self.sizes.items()}
-        for name, given in zip(self.parameters, found):
+        for name, given in zip(self.parameters, found, strict=True):
             if given != (np.dtype(types.get(name, given.dtype)), int(name in types)):
                 known = runtime.array_type(types[name]) if name in types else "a number"
                 raise MethodError(f"in the signature of {self.name}, the type of {name!r} is {known}")
 
     def plan_kernel(self, kernel, tasks, graph, share=(0, 1), **values):
         """The Plan of one launch of the kernel."""
-        values |= zip(SHARE, check_share(share))
+        values |= zip(SHARE, check_share(share), strict=True)
         most = values["blocks"]
         if tasks is not None:
             values["blocks"] = enough_blocks(most, getattr(graph, TASKS[tasks[0]]), values["threads"])

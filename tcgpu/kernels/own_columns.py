@@ -5,6 +5,8 @@ on: neighbouring columns have about equal work, and so have the members. Each me
 sends every key to the owner of its column, and sorts those that it gets. No member has the whole graph.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from tcgpu.engines import runtime
@@ -121,7 +123,7 @@ def _keys_of_members(ends, rank, members):
     bounds = runtime.to_host(starts[:: max(1, parts)]).tolist() if parts else [0] * (members + 1)
     keys = _with_room(bounds[-1])
     run(scatter_keys, WARP * parts, packed, members, starts, keys)
-    return [keys[begin:end] for begin, end in zip(bounds, bounds[1:])]
+    return [keys[begin:end] for begin, end in pairwise(bounds)]
 
 
 def _with_room(size):

@@ -40,7 +40,7 @@ def layout(graph: Graph, seed: int = 1) -> np.ndarray:
     import networkx as nx
 
     numbered = nx.empty_graph(graph.n)
-    numbered.add_edges_from(zip(*(ends.tolist() for ends in graph.edges())))
+    numbered.add_edges_from(zip(*(ends.tolist() for ends in graph.edges()), strict=True))
     places = nx.spring_layout(numbered, seed=seed)
     return np.array([places[v] for v in range(graph.n)]).reshape(-1, 2)
 

@@ -5,6 +5,7 @@
 
 import json
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 from matplotlib.patheffects import withStroke
@@ -75,7 +76,7 @@ def points_of(curves, quantity="speedup") -> Rows:
 def crossings(points, level=1.0) -> list[float]:
     """Return the places x where a curve, straight between its points on logarithmic axes, goes through `level`."""
     found = []
-    for (x, y), (next_x, next_y) in zip(points, points[1:]):
+    for (x, y), (next_x, next_y) in pairwise(points):
         if (y < level) != (next_y < level):
             part = math.log(level / y) / math.log(next_y / y)
             found.append(x * (next_x / x) ** part)
@@ -97,7 +98,7 @@ def draw_sweep(curves, *, behind=(), graph="", limits=None, ylabel=SPEEDUP, lege
     drawn = [curve for curve in curves if curve.kind != PICKED and curve.points]
     for curve in drawn:
         name = f"{curve.name} {curve.kind}".replace(" ", "-")
-        ax.plot(*zip(*curve.points), **looks[curve[:2]], lw=1.5, label=curve.name, gid=name)
+        ax.plot(*zip(*curve.points, strict=True), **looks[curve[:2]], lw=1.5, label=curve.name, gid=name)
     for curve in picked:
         color = looks[curve[:2]]["color"]
         ax.plot(*curve.points[0], "*", color=color, mec="black", mew=0.6, ms=12, zorder=4)

@@ -140,7 +140,7 @@ def _patch(shape, zorder):
         x, y, width, height = shape.at
         corners = f"round,pad=0,rounding_size={ROUND[shape.look]}" if shape.look in ROUND else "square,pad=0"
         return FancyBboxPatch((x, y), width, height, boxstyle=corners, **style)
-    return Polygon(list(zip(shape.at[::2], shape.at[1::2])), closed=shape.kind == "area", **style)
+    return Polygon(list(zip(shape.at[::2], shape.at[1::2], strict=True)), closed=shape.kind == "area", **style)
 
 
 def _write(ax, shape, zorder):

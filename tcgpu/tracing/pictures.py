@@ -116,7 +116,8 @@ def draw_raster(trace, block=None, warp=None, *, begin=0, kernel=None, ax=None):
     sites = [events.sites[number] for number in events.step_site[shown].tolist()]
     for k, function in enumerate(dict.fromkeys(site.function for site in sites)):
         here = [(begin + step, site.line) for step, site in enumerate(sites) if site.function == function]
-        lower.plot(*zip(*here), "osD^v*P"[k % 7], ms=2.5, color=(BLUE, ORANGE, DARK)[k % 3], label=function.name, lw=0)
+        look = {"ms": 2.5, "color": (BLUE, ORANGE, DARK)[k % 3], "lw": 0}
+        lower.plot(*zip(*here, strict=True), "osD^v*P"[k % 7], label=function.name, **look)
     lower.set(xlabel="step of the warp", ylabel="line", xlim=edges)
     lower.invert_yaxis()
     lower.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=2)
@@ -259,7 +260,7 @@ def draw_comparison(traces, measures=("estimated_us", "load_requests", "sectors_
     """Methods side by side: a panel for each measure, a bar for each method."""
     rows = traces.totals()
     panels = axes(2.6 * len(measures) + 1, 0.8 + 0.3 * len(rows), ncols=len(measures), sharey=True, squeeze=False)[0]
-    for panel, measure in zip(panels, measures):
+    for panel, measure in zip(panels, measures, strict=True):
         amounts = [row[measure] or 0 for row in rows]
         bars = panel.barh(range(len(rows)), amounts, color=BLUE)
         panel.bar_label(bars, [f"{amount:,.4g}" for amount in amounts], size=7, padding=2)

@@ -321,7 +321,7 @@ class Recorder(SimulatedCuda):
 
     def arrays_of(self, function, args):
         """The arrays that a kernel is called with: id of an array -> its `layout_of`."""
-        named = zip(function.__code__.co_varnames, args)
+        named = zip(function.__code__.co_varnames, args, strict=False)
         found = [(name, array) for name, array in named if type(array) is np.ndarray]
         return {id(array): layout_of(array, self.begin(array, name)) for name, array in found}
 
@@ -420,7 +420,8 @@ class Block:
         _, begin, size, lengths, strides = known
         if type(index) is not tuple:
             return size, begin + int(index) % lengths[0] * strides[0]  # a negative index counts from the end
-        return size, begin + sum(int(i) % length * stride for i, length, stride in zip(index, lengths, strides))
+        places = zip(index, lengths, strides, strict=False)
+        return size, begin + sum(int(i) % length * stride for i, length, stride in places)
 
 
 class TaskSampler:

@@ -316,7 +316,7 @@ def features(graph, units, warps, tasks=None):
     if tasks is None:
         ones = np.ones((units, 1), np.float32)
         yield ones, ones
-    for name, known in zip(tasks or (), (SHARINGS, WORK, LANES)):
+    for name, known in zip(tasks or (), (SHARINGS, WORK, LANES), strict=False):
         if name not in known:
             raise MethodError(unknown("kind of tasks", name, known))
     for sharing in (SHARINGS if tasks is None else tasks[:1]) if graph.m else ():

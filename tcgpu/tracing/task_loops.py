@@ -59,7 +59,7 @@ def _assignments(tree):
             for target in node.targets:
                 pair = target, node.value
                 if all(isinstance(side, ast.Tuple) for side in pair) and len(target.elts) == len(node.value.elts):
-                    yield from zip(target.elts, node.value.elts)
+                    yield from zip(target.elts, node.value.elts, strict=True)
                 else:
                     yield pair
         elif isinstance(node, ast.AugAssign):

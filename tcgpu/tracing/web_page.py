@@ -39,11 +39,12 @@ def recording(trace, by="time"):
         f"Graph{name}: {graph.n:,} vertices, {graph.m:,} edges, in {graph.order} order.",
         f"Knobs: {knobs}." if knobs else "",
     ]
+    rooms = shares(list(map(needs, launches)))
     return {
         "title": f"{trace.method}: a trace of its kernels",
         "facts": " ".join(filter(None, facts)),
         "words": {"part": "kernel", "sequence": "warp"},
-        "parts": [part(trace, launch, room, by) for launch, room in zip(launches, shares(list(map(needs, launches))))],
+        "parts": [part(trace, launch, room, by) for launch, room in zip(launches, rooms, strict=True)],
     }
 
 
@@ -56,7 +57,7 @@ def needs(launch):
 def shares(needed, room=ROOM):
     """How much of the room each gets: what it needs, or as much as the others that do not get all that they need."""
     given = [0] * len(needed)
-    for left, k in zip(range(len(needed), 0, -1), sorted(range(len(needed)), key=needed.__getitem__)):
+    for left, k in zip(range(len(needed), 0, -1), sorted(range(len(needed)), key=needed.__getitem__), strict=True):
         given[k] = min(needed[k], room // left)
         room -= given[k]
     return given

@@ -160,7 +160,7 @@ class TrussRun(ArrayRun):
 
     def remove(self, lists):
         """Update the supports of the remaining nonzeros, and remove the weak ones from the columns."""
-        for step, columns in zip(self.plan.counting.walks, lists):
+        for step, columns in zip(self.plan.counting.walks, lists, strict=False):
             if columns:
                 step.run(self.arrays)
         self.run(compact, self.plan.graph.n)

@@ -209,7 +209,8 @@ class Split:
         return sum(self._tests())
 
     def _tests(self):
-        return [comb(n, self.k) - comb(n - first, self.k) for n, first in zip(self.size.tolist(), self.first.tolist())]
+        sizes = zip(self.size.tolist(), self.first.tolist(), strict=True)
+        return [comb(n, self.k) - comb(n - first, self.k) for n, first in sizes]
 
 
 def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None, k=3, width=2):

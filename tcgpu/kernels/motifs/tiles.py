@@ -14,6 +14,8 @@ The tiles of all columns may take more memory than a device has. So columns are 
 A warp takes one tile, however long the column: so the longest columns are shared by all blocks.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from tcgpu.engines import runtime
@@ -152,4 +154,4 @@ def chunks(graph, rows):
     cuts, place = [0], lambda tile: int(xp.searchsorted(tile_ptr, xp.asarray([tile]), "right")[0])
     while cuts[-1] < int(tile_ptr[-1]):  # as many columns as have no more tiles, or else one
         cuts.append(int(tile_ptr[max(place(cuts[-1] + pool) - 1, place(cuts[-1]))]))
-    return tile_ptr, [(first, end - first) for first, end in zip(cuts, cuts[1:])]
+    return tile_ptr, [(first, end - first) for first, end in pairwise(cuts)]

@@ -15,7 +15,7 @@ MAX_TITLE = 48  # letters
 def draw_timings(names, rows, *, title, ax):
     """Draw a bar for each row: its total time, in it the process time, in that the kernel time."""
     for place, row in enumerate(rows):
-        for (timing, height), color in zip(BARS, SHADES[row["engine"]][1]):
+        for (timing, height), color in zip(BARS, SHADES[row["engine"]][1], strict=True):
             ax.barh(place, row[timing], height, color=color, lw=0)
         kernel = row["kernel_ms"]
         words = f"{kernel:,.0f}" if kernel >= 1000 else f"{kernel:.3g}"

@@ -84,7 +84,7 @@ def rounds_of_lanes(rows, lanes, loads, last):
     while begins:
         past = [k for k in begins if rows[k] > last]
         several = [loads if len(rows) - k > 3 * lanes else 1 for k in begins]
-        taken = [range(k, k + some * lanes, lanes) for k, some in zip(begins, several) if k not in past]
+        taken = [range(k, k + some * lanes, lanes) for k, some in zip(begins, several, strict=True) if k not in past]
         yield sorted(k for part in taken for k in part), past[:1]
         begins = sorted(part.stop for part in taken if part.stop < len(rows))
 

@@ -110,7 +110,7 @@ def draw_graph(pen, frame):
         pen.line("new" if new else "old", corners, layer=new, kind="area")
         if new:
             pen.line("outline", corners, layer=4, kind="area")
-    for ends in zip(*(end.tolist() for end in graph.edges())):
+    for ends in zip(*(end.tolist() for end in graph.edges()), strict=True):
         pen.line("edge", [points[v] for v in ends], layer=2)
     for ends in frame.edges:
         pen.line("lit", [points[v] for v in ends], layer=3)
@@ -163,7 +163,7 @@ def draw_memory(pen, top, height, width, memory):
 
 def draw_squares(pen, corners, side, looks, tips, inset=2):
     """Draw a square for each look but "", with its upper left corner at the given point."""
-    for (x, y), look, tip in zip(corners, looks, tips):
+    for (x, y), look, tip in zip(corners, looks, tips, strict=True):
         if look:
             pen.box(look, x + inset, y + inset, side - 2 * inset, side - 2 * inset, tip, layer=1)
 
@@ -201,9 +201,10 @@ def draw_cells(pen, cells, top, width, height, graph):
         return
     if cells.tree:
         draw_tree(pen, cells, top, width, [x + side / 2 for x, _ in corners], side)
-    tips = [f"{cells.label}: {value or '-'}, {MEANINGS[look]}" for value, look in zip(cells.values, cells.looks)]
-    draw_squares(pen, corners, side, cells.looks, tips)
-    for (x, y), value, look in zip(corners, cells.values, cells.looks):
+    shown = zip(cells.values, cells.looks, strict=True)
+    tips = [f"{cells.label}: {value or '-'}, {MEANINGS[look]}" for value, look in shown]
+    draw_squares(pen, corners[:-1], side, cells.looks, tips)
+    for (x, y), value, look in zip(corners[:-1], cells.values, cells.looks, strict=True):
         if value != "":
             bold = " bold" if look in ("looked", "hit") else ""
             pen.text(look + bold, x + side / 2, y + side / 2, min(15, 0.42 * side), str(value), layer=2)
@@ -225,7 +226,7 @@ def draw_tree(pen, cells, bottom, width, middles, side):
     for k in range(1, len(at)):
         pen.line("edge", [at[(k - 1) // 2], at[k]], layer=1)
     radius = min(13.5, 0.46 * side)
-    for node, ((x, y), (_, cell)) in enumerate(zip(at, nodes)):
+    for node, ((x, y), (_, cell)) in enumerate(zip(at, nodes, strict=True)):
         look = "looked" if node in tree.lanes else "there"
         text = str(cells.values[cell]) if cell < len(cells.values) else "–"
         pen.dot(look, x, y, radius, layer=2)
@@ -240,7 +241,7 @@ def draw_row_idx(pen, panel, top, width, height, graph):
     for v in panel.columns:
         looks[begins[v] : begins[v + 1]] = "chosen"
     looks[list(panel.read)] = "looked"
-    for k, (look, row, column) in enumerate(zip(looks, graph.row_idx.tolist(), graph.col_of.tolist())):
+    for k, (look, row, column) in enumerate(zip(looks, graph.row_idx.tolist(), graph.col_of.tolist(), strict=True)):
         read = ", read" if look == "looked" else ""
         pen.box(look, side * k + 0.4, top + LABEL, side - 0.8, STRIP, f"row_idx[{k}] = {row}, in column {column}{read}")
 
@@ -250,7 +251,7 @@ def draw_lower(pen, lower, top, width, height, graph):
     side, left, top = LOWER / max(1, graph.n), LABEL, top + 5
     for j in lower.columns:
         pen.box("band", left + j * side, top, side, LOWER)
-    for i, j in zip(*(end.tolist() for end in graph.edges())):
+    for i, j in zip(*(end.tolist() for end in graph.edges()), strict=True):
         look = {"looked": "looked", "hit": "hit"}.get(lower.looks.get((i, j)), "stored")
         pen.box(
             look, left + j * side + 0.3, top + i * side + 0.3, side - 0.6, side - 0.6, f"nonzero ({i}, {j})", layer=1
@@ -277,7 +278,8 @@ def draw_matrix(pen, matrix, top, width, height, graph):
     looks = [look for line in matrix.looks for look in line]
     tips = [
         f"{row}, {column}: {MEANINGS[look]}" if look else ""
-        for row, line in zip(matrix.rows, matrix.looks) for column, look in zip(matrix.columns, line)
+        for row, line in zip(matrix.rows, matrix.looks, strict=True)
+        for column, look in zip(matrix.columns, line, strict=True)
     ]  # fmt: skip
     draw_squares(pen, corners, side, looks, tips, inset=0.06 * side)
     letters = min(14, 0.5 * side)

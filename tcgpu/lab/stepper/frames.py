@@ -126,7 +126,7 @@ class FrameBuilder:
         self.scene, self.graph = scene, scene.graph
         self.triangles, self.lookups = [], 0
         self.col_ptr, self.row_idx = self.graph.col_ptr.tolist(), self.graph.row_idx.tolist()
-        self.ends = list(zip(self.row_idx, self.graph.col_of.tolist()))  # row and column of each nonzero
+        self.ends = list(zip(self.row_idx, self.graph.col_of.tolist(), strict=True))  # row and column of each nonzero
 
     def frame(self, title, caption, panels, *, nonzero=(), looked=(), there=(), edges=(), found=(), lookups=0):
         """The next frame; triangles `found` in this step and its look-ups are added to the totals.
@@ -177,7 +177,7 @@ class FrameBuilder:
 def cells(label, values, look="there", *, there=(), done=(), looked=(), miss=(), hit=(), **more):
     """Cells with these values, all with one look except at the given positions; `more`: other fields of Cells."""
     looks = [look] * len(values)
-    for other, at in zip(LOOKS, (there, done, looked, miss, hit)):
+    for other, at in zip(LOOKS[:-1], (there, done, looked, miss, hit), strict=True):
         for position in at:
             looks[position] = other
     return Cells(label, tuple(values), tuple(looks), **more)

@@ -145,7 +145,7 @@ def merge_path(builder, e, *, lanes):
         for y, x in hits:
             looks[y][x] = "hit"
         if corners is None:  # the middle of what is left of each lane's diagonal
-            corners = [(cut - (a + b) // 2, (a + b) // 2) for cut, a, b in zip(cuts, low, high)]
+            corners = [(cut - (a + b) // 2, (a + b) // 2) for cut, a, b in zip(cuts, low, high, strict=True)]
         dots = {}
         for lane, corner in enumerate(corners):
             dots[corner] = f"{dots[corner]} {lane}" if corner in dots else str(lane)
@@ -172,8 +172,8 @@ def merge_path(builder, e, *, lanes):
         step += 1
         searching = [lane for lane in range(lanes) if low[lane] < high[lane]]
         columns = [(low[lane] + high[lane]) >> 1 for lane in searching]
-        compared = [(cuts[lane] - 1 - x, x) for lane, x in zip(searching, columns)]
-        for lane, (y, x) in zip(searching, compared):
+        compared = [(cuts[lane] - 1 - x, x) for lane, x in zip(searching, columns, strict=True)]
+        for lane, (y, x) in zip(searching, compared, strict=True):
             if right[x] <= down[y]:
                 low[lane] = x + 1
             else:
@@ -184,7 +184,7 @@ def merge_path(builder, e, *, lanes):
             "smaller, the point is further left, else further right."
         )
         yield frame(caption, compared)
-    at = [(cut - x, x) for cut, x in zip(cuts, low)]
+    at = [(cut - x, x) for cut, x in zip(cuts, low, strict=True)]
     paths = [[corner] for corner in at]
     for step in range(1, part + 1):
         moving = [lane for lane, (y, x) in enumerate(at) if y < len(down) and x < len(right)]
@@ -193,7 +193,7 @@ def merge_path(builder, e, *, lanes):
         compared = [at[lane] for lane in moving]
         equal = [(y, x) for y, x in compared if right[x] == down[y]]
         hits += equal
-        for lane, (y, x) in zip(moving, compared):
+        for lane, (y, x) in zip(moving, compared, strict=True):
             at[lane] = (y, x + 1) if right[x] <= down[y] else (y + 1, x)
             paths[lane].append(at[lane])
         pairs = listed(f"{right[x]} with {down[y]}" for y, x in compared)

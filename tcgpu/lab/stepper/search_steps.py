@@ -37,7 +37,7 @@ def search(builder, e, owner, *, lanes=1, cached=False):
         if lanes > 1:
             label = f"{short}, and which lane looks a row up"
             marks = {k: str(number % lanes) for number, k in enumerate(now)}
-            here = {node: " ".join(marks[k] for n, k in zip(at, now) if n == node) for node in at}
+            here = {node: " ".join(marks[k] for n, k in zip(at, now, strict=True) if n == node) for node in at}
         panels = (
             builder.cells(label, keys, done=range(now.start), looked=now, marks=marks,
                           hit=[k for k in positions(keys, hits) if k < now.stop]),
@@ -68,7 +68,7 @@ def search(builder, e, owner, *, lanes=1, cached=False):
         at = [0] * len(now)  # the node that each search is at, by its number in its level
         for level, nodes in enumerate(levels):
             probed = sorted({nodes[node] for node in at if nodes[node] < len(rows)})
-            right = [key for key, node in zip(looked_up, at) if [*rows, math.inf][nodes[node]] <= key]
+            right = [key for key, node in zip(looked_up, at, strict=True) if [*rows, math.inf][nodes[node]] <= key]
             shared = level < cached_levels
             caption = (
                 f"Step {level + 1} of {len(levels)}, in {'shared' if shared else 'global'} memory: comparisons with "
@@ -77,9 +77,9 @@ def search(builder, e, owner, *, lanes=1, cached=False):
             )
             yield frame(caption, now, at=[2**level - 1 + node for node in at], read=() if shared else probed,
                         there=[*looked_up, *(rows[k] for k in probed)])  # fmt: skip
-            at = [2 * node + (key in right) for node, key in zip(at, looked_up)]
+            at = [2 * node + (key in right) for node, key in zip(at, looked_up, strict=True)]
         reached = [ends[node] for node in at]
-        here = [key for key, end in zip(looked_up, reached) if rows[end] == key]
+        here = [key for key, end in zip(looked_up, reached, strict=True) if rows[end] == key]
         hits.update(here)
         caption = (
             f"Keys: {listed(looked_up)}. Rows where their searches end: {listed(rows[end] for end in reached)}. In "

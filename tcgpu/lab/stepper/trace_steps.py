@@ -81,10 +81,8 @@ def frame(scene, launch, number, requests, values, so_far):
 def panel(name, shared, kind, places, lanes, values):
     """The elements that a request accesses, each once, with its position above and its lanes below."""
     distinct = sorted(set(places))
-    below = {
-        k: joined(lane for lane, at in zip(lanes, places, strict=True) if at == place)
-        for k, place in enumerate(distinct)
-    }
+    at = [*zip(lanes, places, strict=True)]
+    below = {k: joined(lane for lane, there in at if there == place) for k, place in enumerate(distinct)}
     look = "looked" if kind == "load" else "there"
     shown = ["" if values is None else values[place] for place in distinct]
     heads = {k: str(place) for k, place in enumerate(distinct)}
