@@ -63,7 +63,7 @@ def peak_memory():
     release = runtime.release_device_memory
     release()
     sizes = [pool_bytes()]
-    with mock.patch.object(runtime, "release_device_memory", lambda: sizes.append(pool_bytes()) or release()):
+    with mock.patch.object(runtime.current(), "release_device_memory", lambda: sizes.append(pool_bytes()) or release()):
         yield sizes
     sizes.append(pool_bytes())
 

@@ -104,10 +104,10 @@ class Timeline:
 
     def __enter__(self):
         self.copies, self.kernels = [], []
-        copy_in = self._timed(runtime.Stream.copy_in, self.copies, lambda *args, **named: args[0])
+        copy_in = self._timed(runtime.current().Stream.copy_in, self.copies, lambda *args, **named: args[0])
         launch = self._timed(device_parts.launch_count, self.kernels, lambda *args, **named: named["stream"])
         self._patches = (
-            mock.patch.object(runtime.Stream, "copy_in", copy_in),
+            mock.patch.object(runtime.current().Stream, "copy_in", copy_in),
             mock.patch.object(device_parts, "launch_count", launch),
         )
         for patch in self._patches:

@@ -99,7 +99,7 @@ class Processor:
 
         with MonkeyPatch.context() as patch, runtime.using("sim"):
             device = replace(runtime.facts(), **facts)
-            patch.setattr(runtime, "_facts", lambda _: device)
+            patch.setattr(runtime.current(), "facts", lambda: device)
             patch.setattr(runtime.Kernel, "launch", lambda kernel, *args, **how: self.launch(kernel, *args, **how))
             patch.setattr("tcgpu.kernels.simulated.check", lambda *args: None)
             patch.setattr(self, "seed", seed)

@@ -77,7 +77,7 @@ def launches_without_faults(request, monkeypatch):
             faults = check_launch(function, blocks, threads, args, shared=shared)
             assert not faults, "\n".join(map(str, faults))
 
-        monkeypatch.setattr(runtime, "simulate", checked)
+        monkeypatch.setattr("tcgpu.engines.sim.simulate", checked)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -175,7 +175,7 @@ def compiled_kernels(request, monkeypatch):
     else:
         with runtime.using("sim"):
             facts = dataclasses.replace(runtime.facts(), **compiled.LARGE)
-            monkeypatch.setattr(runtime, "_facts", lambda _: facts)
+            monkeypatch.setattr(runtime.current(), "facts", lambda: facts)
             yield
 
 

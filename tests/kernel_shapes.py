@@ -9,6 +9,7 @@ import numpy as np
 import tcgpu
 from tcgpu import Graph
 from tcgpu.engines import runtime
+from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import Step
 
 # odd ones too: one thread, warps that are not full, more blocks than columns, more threads than nonzeros
@@ -57,7 +58,7 @@ def run_shuffled(run, seed, blocks=None):
     """Run the steps of a Run in the simulator, each with its blocks or so many, and threads in a new random order."""
     for step in run.plan.steps:
         shape = blocks or step.blocks, step.threads
-        runtime.simulate(step.kernel.py_func, *shape, step.values(run.arrays), shared=step.shared, seed=seed)
+        simulate(step.kernel.py_func, *shape, step.values(run.arrays), shared=step.shared, seed=seed)
 
 
 def settings(method, graph=None):

@@ -277,8 +277,9 @@ def test_no_more_gpu_memory_is_taken_than_allowed(limit, ranges, monkeypatch):
     """By all that is in CuPy's pool, also what is free there. The pool is largest when it is emptied, or at the end."""
     edges, most = generate.edges("rmat", 18, 16), []
     runtime.release_memory()
-    before, release = pool_bytes("gpu"), runtime.release_device_memory
-    monkeypatch.setattr(runtime, "release_device_memory", lambda: most.append(pool_bytes("gpu")) or release())
+    before, gpu = pool_bytes("gpu"), runtime.named("gpu")
+    release = gpu.release_device_memory
+    monkeypatch.setattr(gpu, "release_device_memory", lambda: most.append(pool_bytes("gpu")) or release())
     found = tcgpu.count(edges, engine="gpu", device_memory=f"{limit}MB")
     assert found == tcgpu.count(edges, "cpu") and ranges == [2 if limit == 22 else 1]
     assert limit * 10**6 // 2 < max(most) - before <= limit * 10**6

@@ -4,7 +4,8 @@ import compiled
 import numpy as np
 import pytest
 
-from tcgpu.engines.runtime import cuda, int32, int64, kernel, simulate, uint32
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.report import naive
 
 pytestmark = pytest.mark.sim

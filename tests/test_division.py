@@ -262,7 +262,7 @@ def test_a_result_does_not_wait_for_memory_to_be_given_back(monkeypatch):
             assert has_result.wait(60)
             given_back.set()
 
-    monkeypatch.setattr(runtime, "release_device_memory", release)
+    monkeypatch.setattr(runtime.named("sim"), "release_device_memory", release)
     found = counted(raw(GRAPHS["cliques"]), 1)
     assert found == cpu.count(GRAPHS["cliques"]) and not given_back.is_set()
     has_result.set()
@@ -499,7 +499,7 @@ def test_each_gpu_gets_a_part_of_raw_edges_while_they_are_counted(size, monkeypa
 
     monkeypatch.setattr(runtime, "use_gpu", lambda gpu: setattr(here, "gpu", gpu))
     monkeypatch.setattr(runtime, "to_device", lambda array: array.copy())
-    monkeypatch.setattr(runtime, "release_device_memory", lambda: released.append(here.gpu))
+    monkeypatch.setattr(runtime.current(), "release_device_memory", lambda: released.append(here.gpu))
     monkeypatch.setattr(division, "_device_edges", device_edges)
     ends = np.arange(size), np.arange(size)[::-1].copy()
     with division._uploaded(*ends, ["a", "b", "c"]):
@@ -522,9 +522,10 @@ def test_raw_edges_that_a_gpu_has_no_room_for_are_refused(monkeypatch):
 def test_each_member_takes_the_parts_on_its_own_gpu(monkeypatch):
     def shared(array):
         assert array.size  # CUDA has no handle of nothing
-        return runtime.SharedArray(int(array[0]), b"", 0, array.size, array.dtype.str)
+        return gpu.SharedArray(int(array[0]), b"", 0, array.size, array.dtype.str)
 
-    monkeypatch.setattr(division.runtime, "shared_array", shared)
+    gpu = pytest.importorskip("tcgpu.engines.gpu")
+    monkeypatch.setattr(runtime.named("gpu"), "shared_array", shared)
     u = [np.full(size, gpu) for size, gpu in ((3, 1), (0, 0), (5, 0), (7, 1))]
     found = division._device_edges(u, u, ["GPU-a", "GPU-b", "GPU-c"])
     assert [[one.size for one, other in pairs if one == other] for pairs in found.pairs] == [[5], [3, 7], []]
@@ -581,24 +582,24 @@ class Cuda:
 
 
 def test_a_copy_of_an_array_stays_on_its_gpu(monkeypatch):
-    cuda = Cuda()
-    monkeypatch.setattr(runtime, "_cupy", lambda: cuda)
+    cuda, gpu = Cuda(), pytest.importorskip("tcgpu.engines.gpu")
+    monkeypatch.setattr(gpu, "_cupy", lambda: cuda)
     values = np.arange(8)[::2]
     array = SimpleNamespace(values=values, __cuda_array_interface__={"data": (values.ctypes.data, False)})
-    found = runtime.contiguous_there(array)
+    found = gpu.Engine().contiguous_there(array)
     assert found.flags.c_contiguous and found.tolist() == [0, 2, 4, 6] and cuda.calls == [("asarray", 1)]
 
 
 def test_memory_of_another_process_is_closed_with_its_array(monkeypatch):
-    cuda = Cuda()
-    monkeypatch.setattr(runtime, "_cupy", lambda: cuda)
-    monkeypatch.setattr(runtime, "cuda_driver", SimpleNamespace(allocation=lambda address: 1000), raising=False)
+    cuda, gpu = Cuda(), pytest.importorskip("tcgpu.engines.gpu")
+    monkeypatch.setattr(gpu, "_cupy", lambda: cuda)
+    monkeypatch.setattr(gpu, "cuda_driver", SimpleNamespace(allocation=lambda address: 1000))
     device = nullcontext()
     device.id = 2
     data, dtype = SimpleNamespace(ptr=1024), np.dtype(np.int32)
-    shared = runtime.shared_array(SimpleNamespace(device=device, data=data, size=5, dtype=dtype))
-    assert shared == runtime.SharedArray(2, b"1000", 24, 5, "<i4") and cuda.calls == ["wait"]
-    array = runtime.opened_array(shared)
+    shared = gpu.Engine().shared_array(SimpleNamespace(device=device, data=data, size=5, dtype=dtype))
+    assert shared == gpu.SharedArray(2, b"1000", 24, 5, "<i4") and cuda.calls == ["wait"]
+    array = gpu.Engine().opened_array(shared)
     assert array.pointer[:2] == (1024, 1000) and (array.size, array.dtype) == (5, "<i4")
     assert cuda.calls[1:] == [("memory", 24 + 5 * 4)]
     del array

@@ -161,9 +161,9 @@ def write(address, values):
 def nccl(monkeypatch):
     """A FakeNccl, and arrays of the simulator that are OnDevice where a group takes or makes them."""
     fake = FakeNccl()
-    device_array, total, exchange = runtime.device_array, GpuGroup._sum, GpuGroup._exchange
+    device_array, total, exchange = runtime.named("sim").device_array, GpuGroup._sum, GpuGroup._exchange
     monkeypatch.setattr(runtime, "nccl", lambda: fake)
-    monkeypatch.setattr(runtime, "device_array", lambda *args: device_array(*args).view(OnDevice))
+    monkeypatch.setattr(runtime.named("sim"), "device_array", lambda *args: device_array(*args).view(OnDevice))
     monkeypatch.setattr(GpuGroup, "_sum", lambda group, array: total(group, array.view(OnDevice)))
     monkeypatch.setattr(
         GpuGroup,

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcgpu.engines import integers, kernel_compiler
-from tcgpu.engines.runtime import cuda, int64, kernel, simulate, uint32, uint64
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
+from tcgpu.engines.simulator import simulate
 
 pytest.importorskip("cuda.bindings.nvvm", reason="no CUDA compiler here: pip install 'tcgpu[test]'")
 

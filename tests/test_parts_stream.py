@@ -90,7 +90,7 @@ def test_copies_never_overwrite_what_a_kernel_reads(budget, seed, monkeypatch):
     So nothing is overwritten while it is read, and nothing is read before it is copied.
     """
     late = Device(seed)
-    monkeypatch.setattr(runtime, "Stream", late.stream)
+    monkeypatch.setattr(runtime.named("sim"), "Stream", late.stream)
 
     def launch(near, far, part, total, stream, **options):
         stream.do(lambda: count_by_definition(near, far, part, total))
@@ -123,8 +123,9 @@ def test_the_late_device_detects_missing_waits(monkeypatch):
 @pytest.mark.sim
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_no_more_device_memory_is_used_than_allowed(budget, quick, monkeypatch):
-    taken, make = [], runtime.device_array
-    monkeypatch.setattr(runtime, "device_array", lambda *shape: taken.append(make(*shape).nbytes) or make(*shape))
+    taken, engine = [], runtime.named("sim")
+    make = engine.device_array
+    monkeypatch.setattr(engine, "device_array", lambda *shape: taken.append(make(*shape).nbytes) or make(*shape))
     with runtime.using("sim"):
         streaming = Streaming(RMAT, budget)
         assert streaming.count() == TRIANGLES
@@ -224,14 +225,14 @@ def test_every_second_group_of_parts_is_reversed():
 
 
 def test_memory_is_freed_without_the_garbage_collector(monkeypatch):
-    arrays, array = [], runtime.device_array
+    arrays, array = [], runtime.named("sim").device_array
 
     def noted(*args):
         made = array(*args)
         arrays.append(weakref.ref(made))
         return made
 
-    monkeypatch.setattr(runtime, "device_array", noted)
+    monkeypatch.setattr(runtime.named("sim"), "device_array", noted)
     gc.disable()
     try:
         with runtime.using("sim"):
@@ -258,11 +259,12 @@ def test_all_gpu_memory_is_freed():
 @pytest.mark.gpu
 def test_pinned_memory_is_unpinned_when_it_is_freed():
     """The driver refuses to pin what is pinned already."""
+    cuda_driver = pytest.importorskip("tcgpu.engines.cuda_driver")
     array = runtime.pinned(1 << 16, np.int64)
     array[:] = 7
     address, size = array.ctypes.data, array.nbytes
-    with pytest.raises(runtime.cuda_driver.DriverError, match="ALREADY_REGISTERED"):
-        runtime.cuda_driver.pin(address, size)
+    with pytest.raises(cuda_driver.DriverError, match="ALREADY_REGISTERED"):
+        cuda_driver.pin(address, size)
     there, back = runtime.device_array(1 << 16, np.int64), runtime.pinned(1 << 16, np.int64)
     stream = runtime.Stream()
     stream.copy_in(there, 0, array)
@@ -270,7 +272,7 @@ def test_pinned_memory_is_unpinned_when_it_is_freed():
     stream.event().synchronize()
     assert np.array_equal(back, array)
     del array
-    assert runtime.cuda_driver.unpin(address) != 0, "it was pinned no more"
+    assert cuda_driver.unpin(address) != 0, "it was pinned no more"
 
 
 # ------------------------------------------------------------------------------------------- interruption, going on
@@ -299,8 +301,9 @@ def stopping_after(parts):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interrupted_count_frees_everything(engine, monkeypatch, tmp_path):
     released, before = [], feeding()
-    release = runtime.release_device_memory
-    monkeypatch.setattr(runtime, "release_device_memory", lambda: released.append(release()))
+    where = runtime.named("sim" if engine == "cpu" else engine)
+    release = where.release_device_memory
+    monkeypatch.setattr(where, "release_device_memory", lambda: released.append(release()))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Stop):
         tcgpu.count(RMAT, engine=engine, device_memory=TOTAL + 1200, progress=stopping_after(2))
@@ -319,7 +322,7 @@ def test_a_failed_count_frees_everything(seconds, quick, monkeypatch):
         raise RuntimeError("a fault")
 
     if seconds == "allocate":
-        monkeypatch.setattr(runtime, "pinned", fail)
+        monkeypatch.setattr(runtime.named("sim"), "pinned", fail)
     elif seconds == "fill":
         monkeypatch.setattr(device_parts, "fill_columns", fail)
     else:

@@ -232,14 +232,14 @@ def test_a_part_that_does_not_fit_is_halved(engine, share, monkeypatch):
 @pytest.mark.sim
 def test_a_part_is_halved_if_an_allocation_fails(monkeypatch):
     """Even if enough memory seemed to be free."""
-    make, largest = runtime.device_array, RMAT.nbytes // 3
+    make, largest = runtime.named("sim").device_array, RMAT.nbytes // 3
 
     def scarce(shape, dtype, fill=None):
         if shape * np.dtype(dtype).itemsize > largest:
             raise runtime.OutOfMemory("none left")
         return make(shape, dtype, fill)
 
-    monkeypatch.setattr(runtime, "device_array", scarce)
+    monkeypatch.setattr(runtime.named("sim"), "device_array", scarce)
     found = count_part(RMAT, slices(RMAT, 1)[0], engine="sim")
     assert found.triangles == tcgpu.count(RMAT, "cpu") and found.halved > 1
 

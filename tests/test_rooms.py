@@ -16,7 +16,7 @@ DOORS = {
         "engines/kernel_compiler.py",
     },
     "cuda": {"engines/cuda_driver.py", "engines/kernel_compiler.py"},
-    "cupy": {"engines/runtime.py"},
+    "cupy": {"engines/gpu.py"},
 }
 
 

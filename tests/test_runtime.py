@@ -388,22 +388,26 @@ def test_a_process_that_used_two_gpus_can_end():
 
 @pytest.fixture
 def copies(monkeypatch):
-    """The (target, source, size) of copies that `reading` begins on a GPU that is not there; an event ends them all."""
+    """The engine "gpu" without a GPU, for `reading`: the (target, source, size) of copies that it begins are in
+    `begun`, until an event ends them all."""
+    gpu = pytest.importorskip("tcgpu.engines.gpu")
     begun = []
 
     class Event:
+        def __init__(self, timing):
+            pass
+
         def synchronize(self):
             for target, source, size in begun:
                 ctypes.memmove(target, source, size)
             begun.clear()
 
-    driver = SimpleNamespace(copy_out=lambda *args: begun.append(args[:3]))
-    for name, value in (
-        ("engine", lambda: "gpu"), ("event", Event), ("pinned", np.empty), ("_thread", threading.local()),
-        ("cuda_driver", driver),
-    ):  # fmt: skip
-        monkeypatch.setattr(runtime, name, value, raising=False)
-    return begun
+    driver = SimpleNamespace(copy_out=lambda *args: begun.append(args[:3]), Event=Event)
+    monkeypatch.setattr(gpu, "cuda_driver", driver)
+    monkeypatch.setattr(gpu, "_thread", threading.local())
+    engine = gpu.Engine()
+    engine.pinned, engine.begun, engine.pages = np.empty, begun, lambda: gpu._thread.pages
+    return engine
 
 
 class OnDevice(np.ndarray):
@@ -416,24 +420,24 @@ class OnDevice(np.ndarray):
 
 def test_arrays_are_read_at_the_same_time(copies):
     arrays = [np.arange(length).astype(dtype).view(OnDevice) for length, dtype in ((5, np.int64), (9, np.int32))]
-    reads = [runtime.reading(array) for array in arrays]
+    reads = [copies.reading(array) for array in arrays]
     for _ in range(2):  # the second time, too, none has the other's memory
         assert [read().tolist() for read in reads] == [list(range(5)), list(range(9))]
     del reads
-    assert len(runtime._thread.pages) == 2
-    again = runtime.reading(arrays[0])().tolist()
-    assert again == list(range(5)) and len(runtime._thread.pages) == 2
+    assert len(copies.pages()) == 2
+    again = copies.reading(arrays[0])().tolist()
+    assert again == list(range(5)) and len(copies.pages()) == 2
 
 
 def test_a_copy_that_is_never_read_ends_before_its_memory_is_used_again(copies):
     def fails():
-        read = runtime.reading(np.arange(3).view(OnDevice))
+        read = copies.reading(np.arange(3).view(OnDevice))
         raise MethodError(str(read))
 
     with pytest.raises(MethodError):
         fails()
     gc.collect()
-    assert not copies and len(runtime._thread.pages) == 1
+    assert not copies.begun and len(copies.pages()) == 1
 
 
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt])
@@ -447,7 +451,7 @@ def test_memory_is_freed_after_an_error_that_is_handled_later(error, monkeypatch
         if error:
             raise error
 
-    monkeypatch.setattr(runtime, "release_device_memory", lambda: freed.append(arrays[0]() is None))
+    monkeypatch.setattr(runtime.named("sim"), "release_device_memory", lambda: freed.append(arrays[0]() is None))
     with runtime.using("sim"), pytest.raises(error) if error else nullcontext() as caught:
         with runtime.freed_afterwards():
             work()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from late_device import Device, LateEvent
 
-from tcgpu.engines import native, runtime, staging
+from tcgpu.engines import native, runtime, sim, staging
 
 WORDS, SLOTS = 16, 3
 SLOT = 8 * WORDS  # bytes
@@ -23,9 +23,23 @@ SIZES = [0, 1, SLOT - 8, SLOT, SLOT + 8, 2 * SLOT, 25 * SLOT - 8]  # bytes
 pytestmark = pytest.mark.usefixtures("own_rings")
 
 
+class Copying(staging.Staged, sim.Engine):
+    """The simulator, if it copied as a GPU does."""
+
+
+def upload(array):
+    return runtime.current().upload(array)
+
+
+def download(array, halved=False):
+    return runtime.current().download(array, halved)
+
+
 @pytest.fixture
 def small(monkeypatch):
     """Slots so small that every array takes many, in the simulator."""
+    engine = Copying()
+    monkeypatch.setattr(runtime, "named", lambda name: engine)
     monkeypatch.setattr(staging, "SLOT_WORDS", WORDS)
     monkeypatch.setattr(staging, "SLOTS", SLOTS)
     monkeypatch.setattr(staging, "PIECE_WORDS", 5)
@@ -37,7 +51,7 @@ def small(monkeypatch):
 def late(monkeypatch, small, request):
     """A device that does all work as late as allowed."""
     device = Device(getattr(request, "param", 0))
-    monkeypatch.setattr(runtime, "Stream", device.stream)
+    monkeypatch.setattr(runtime.current(), "Stream", device.stream)
     return device
 
 
@@ -58,7 +72,7 @@ def feeding():
 
 
 def kept():
-    return list(vars(runtime._thread).get("rings", {}).values())
+    return list(vars(staging.kept).get("rings", {}).values())
 
 
 # --------------------------------------------------------------------------------------------------------- the copies
@@ -71,7 +85,7 @@ def kept():
 def test_an_upload_is_complete_in_any_order_of_events(late, nbytes, dtype):
     for more in (-1, 0, 1):
         array = some(max(0, nbytes // np.dtype(dtype).itemsize + more), dtype)
-        there = runtime._upload(array)
+        there = upload(array)
         assert there.dtype == dtype and np.array_equal(there, array)
     assert len(late.streams) <= 1, "the ring is kept for the next array"
 
@@ -84,10 +98,10 @@ def test_a_download_is_complete_in_any_order_of_events(late, nbytes, dtype):
     for more in (-1, 0, 1):
         array = some(max(0, nbytes // np.dtype(dtype).itemsize + more), dtype)
         for shaped in (array, array[: array.size // 2 * 2].reshape(-1, 2)):
-            here = runtime._download(shaped)
+            here = download(shaped)
             assert here.dtype == dtype and np.array_equal(here, shaped) and not np.shares_memory(here, shaped)
             if np.issubdtype(dtype, np.integer):
-                halves = runtime._download(shaped, runtime._write_halves)
+                halves = download(shaped, halved=True)
                 assert halves.dtype == dtype and np.array_equal(halves, shaped >> 1)
     assert len(late.streams) <= 1, "the ring is kept for the next array"
 
@@ -115,7 +129,7 @@ def test_the_late_device_detects_missing_waits_of_downloads(late, monkeypatch, w
     array = some(40 * WORDS)
     if waits == "event":
         monkeypatch.setattr(LateEvent, "synchronize", lambda event: None)
-        assert not np.array_equal(runtime._download(array), array)
+        assert not np.array_equal(download(array), array)
     else:
         seen = np.zeros(array.size, np.int64)
 
@@ -135,7 +149,7 @@ def test_the_late_device_detects_missing_waits_of_uploads(late, monkeypatch):
     """A slot is filled again before it is copied."""
     monkeypatch.setattr(LateEvent, "query", lambda event: True)
     array = some(40 * WORDS)
-    assert not np.array_equal(runtime._upload(array), array)
+    assert not np.array_equal(upload(array), array)
 
 
 @pytest.mark.sim
@@ -152,7 +166,7 @@ def test_the_late_device_detects_missing_waits_of_uploads(late, monkeypatch):
 )
 def test_arrays_of_any_layout(late, shaped):
     array = shaped(some(40 * WORDS))
-    there = runtime._upload(array)
+    there = upload(array)
     assert there.shape == array.shape and there.flags.c_contiguous and np.array_equal(there, array)
 
 
@@ -160,7 +174,7 @@ def test_arrays_of_any_layout(late, shaped):
 def test_files_mapped_into_memory(late, tmp_path):
     array = some(33 * WORDS, np.int32)
     np.save(tmp_path / "array.npy", array)
-    assert np.array_equal(runtime._upload(np.load(tmp_path / "array.npy", mmap_mode="r")), array)
+    assert np.array_equal(upload(np.load(tmp_path / "array.npy", mmap_mode="r")), array)
 
 
 @pytest.mark.sim
@@ -171,7 +185,7 @@ def test_loads_are_copied_in_order(late):
     with runtime.kept_ring(WORDS) as ring:
         feeder = staging.Feeder(ring)
         loads = [
-            feeder.request(staging.Load(target, array.size, partial(runtime._read_piece, array)))
+            feeder.request(staging.Load(target, array.size, partial(staging.read_piece, array)))
             for target, array in zip(there, arrays, strict=True)
         ]
         for load, target, array in zip(loads, there, arrays, strict=True):
@@ -202,10 +216,10 @@ def test_a_load_with_slots_does_not_wait_for_the_next_load(late, monkeypatch):
 
 def test_which_arrays_are_copied_through_a_ring():
     """Large arrays of plain numbers; CuPy copies the others."""
-    large = np.zeros(runtime.LARGE, np.uint8)
-    assert runtime._is_large(large) and not runtime._is_large(large[1:])
-    assert runtime._is_large(large.view(np.int64)) and not runtime._is_large(large.view(">i8"))
-    assert not runtime._is_large(large.view("S8")) and not runtime._is_large(large.view("i4,i4"))
+    large = np.zeros(staging.LARGE, np.uint8)
+    assert staging.is_large(large) and not staging.is_large(large[1:])
+    assert staging.is_large(large.view(np.int64)) and not staging.is_large(large.view(">i8"))
+    assert not staging.is_large(large.view("S8")) and not staging.is_large(large.view("i4,i4"))
 
 
 @pytest.mark.sim
@@ -246,9 +260,9 @@ def test_a_ring_is_kept_until_a_larger_one_is_needed(small):
 
 @pytest.mark.sim
 def test_a_ring_is_kept_until_memory_is_released(small):
-    runtime._upload(some(400))
+    upload(some(400))
     (own,) = kept()
-    runtime._upload(some(400, np.int32))
+    upload(some(400, np.int32))
     assert kept() == [own] and feeding()
     runtime.release_memory()
     assert not kept() and not feeding()
@@ -265,7 +279,7 @@ def test_an_error_in_a_thread_is_raised_and_the_ring_is_freed(late, piece, error
     with pytest.raises(error, match="a fault"):
         runtime.fill_from_host(np.zeros(25 * WORDS, np.int64), fill)
     assert not kept() and not feeding()
-    assert np.array_equal(runtime._upload(some(400)), some(400))
+    assert np.array_equal(upload(some(400)), some(400))
 
 
 @pytest.mark.sim
@@ -277,9 +291,9 @@ def test_the_ring_is_freed_after_an_interruption(late, monkeypatch):
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(LateEvent, "synchronize", interrupted)
-        runtime._upload(some(400))
+        upload(some(400))
     assert not kept() and not feeding()
-    assert np.array_equal(runtime._upload(some(400)), some(400))
+    assert np.array_equal(upload(some(400)), some(400))
 
 
 @pytest.mark.sim
@@ -289,12 +303,12 @@ def test_a_copy_during_another_one_has_its_own_ring(small):
     def fill(first, piece):
         piece[:] = first
 
-    runtime._upload(some(300))
+    upload(some(300))
     there = np.zeros(4 * WORDS, np.int64)
     with runtime.kept_ring(WORDS) as own:
         feeder = staging.Feeder(own)
         load = feeder.request(staging.Load(there, there.size, fill))
-        inner.append(runtime._upload(some(300)))
+        inner.append(upload(some(300)))
         feeder.copy(load)
     assert np.array_equal(inner[0], some(300)) and np.array_equal(there, np.arange(4 * WORDS) // WORDS * WORDS)
     assert kept() == [own]
@@ -304,7 +318,7 @@ def test_a_copy_during_another_one_has_its_own_ring(small):
 def test_each_thread_has_its_own_ring(small):
     def send(seed):
         arrays = [some(size, np.int32) for size in range(seed, 4000, 397)]
-        same = all(np.array_equal(runtime._upload(array), array) for array in arrays)
+        same = all(np.array_equal(upload(array), array) for array in arrays)
         return same, kept()[0]
 
     with ThreadPoolExecutor(4) as pool:
@@ -313,33 +327,38 @@ def test_each_thread_has_its_own_ring(small):
     assert all(same for same, _ in found) and len({id(own) for _, own in found}) == 4
 
 
-PROCESS = """
-import sys, threading
+UPLOAD = """
+import os, sys, threading
+from functools import partial
 import numpy as np
-from tcgpu.engines import runtime
-array = np.arange(runtime.LARGE // 2)
+from tcgpu.engines import runtime, staging
+array = np.arange(1 << 20)
+def same():
+    there = runtime.device_array(array.size, array.dtype)
+    with runtime.kept_ring(1 << 10) as ring:
+        feeder = staging.Feeder(ring)
+        load = staging.Load(there, array.size, partial(staging.read_piece, array))
+        feeder.copy(feeder.request(load)).synchronize()
+    return np.array_equal(runtime.to_host(there), array)
+"""
+PROCESS = """
 with runtime.using(sys.argv[1]):
-    there = runtime.to_host(runtime._upload(array))
-print(np.array_equal(there, array), any("tcgpu-feeder" in thread.name for thread in threading.enumerate()))
+    print(same(), any("tcgpu-feeder" in thread.name for thread in threading.enumerate()))
 """
 FORK = """
-import os
-import numpy as np
-from tcgpu.engines import runtime
-array = np.arange(runtime.LARGE // 2)
 with runtime.using("sim"):
-    runtime._upload(array)
+    same()
     child = os.fork()
-    same = np.array_equal(runtime._upload(array), array)
-if not child: os._exit(not same)
-print(same, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    found = same()
+if not child: os._exit(not found)
+print(found, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
 @pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES])
 def test_a_process_with_a_ring_can_end(engine):
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROCESS, engine], capture_output=True, text=True, timeout=120
+        [sys.executable, "-W", "ignore", "-c", UPLOAD + PROCESS, engine], capture_output=True, text=True, timeout=120
     )
     assert (ran.returncode, ran.stdout.split(), ran.stderr) == (0, ["True", "True"], "")
 
@@ -348,7 +367,7 @@ def test_a_process_with_a_ring_can_end(engine):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked on this system")
 def test_a_forked_child_makes_its_own_ring():
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-W", "ignore", "-c", UPLOAD + FORK], capture_output=True, text=True, timeout=120, check=True
     )
     assert ran.stdout.split() == ["True", "0"], ran.stderr
 
@@ -362,7 +381,7 @@ def test_uploads_to_a_gpu_are_complete(dtype):
     slot = 8 * staging.SLOT_WORDS // np.dtype(dtype).itemsize
     for size in (0, 1, slot - 1, slot, slot + 1, (staging.SLOTS + 1) * slot + 3):
         array = some(size, dtype)
-        for there in (runtime.to_device(array), runtime._upload(array)):
+        for there in (runtime.to_device(array), upload(array)):
             found = runtime.to_host(there)
             assert found.dtype == dtype and np.array_equal(found, array), size
 
@@ -386,7 +405,7 @@ def test_uploads_are_ordered_with_kernels():
     ones, twos = np.full(size, 1, np.uint8), np.full(size, 2, np.uint8)
     for _ in range(20):
         first, copy = runtime.to_device(ones), runtime.device_array(size, np.uint8)
-        runtime._sleep.launch(1, 1, 3000)
+        runtime.current().sleep(3000)
         copy[:] = first
         del first
         second, again = runtime.to_device(twos), runtime.device_array(size, np.uint8)
@@ -399,9 +418,9 @@ def test_uploads_are_ordered_with_kernels():
 def test_large_arrays_are_downloaded(dtype):
     """Of any library and shape, after the kernels that were launched before."""
     cupy = pytest.importorskip("cupy")
-    array = some(5 * runtime.LARGE // np.dtype(dtype).itemsize, dtype)
+    array = some(5 * staging.LARGE // np.dtype(dtype).itemsize, dtype)
     there = cupy.asarray(array)
-    runtime._sleep.launch(1, 1, 5000)
+    runtime.current().sleep(5000)
     twice = there ^ there if dtype is bool else there + there
     assert np.array_equal(runtime.to_host(twice), array ^ array if dtype is bool else array + array)
     assert np.array_equal(runtime.to_host(there.reshape(5, -1)), array.reshape(5, -1))
@@ -416,14 +435,15 @@ def test_large_arrays_are_downloaded(dtype):
 @pytest.mark.gpu
 def test_pinned_memory_is_released():
     """The driver refuses to pin what is pinned, and to unpin what is not."""
-    runtime.to_device(np.zeros(2 * runtime.LARGE, np.uint8))
+    cuda_driver = pytest.importorskip("tcgpu.engines.cuda_driver")
+    runtime.to_device(np.zeros(2 * staging.LARGE, np.uint8))
     (own,) = kept()
     addresses = [slot.ctypes.data for slot in own.slots]
-    with pytest.raises(runtime.cuda_driver.DriverError, match="ALREADY_REGISTERED"):
-        runtime.cuda_driver.pin(addresses[0], own.slots[0].nbytes)
+    with pytest.raises(cuda_driver.DriverError, match="ALREADY_REGISTERED"):
+        cuda_driver.pin(addresses[0], own.slots[0].nbytes)
     del own
     runtime.release_memory()
-    assert all(runtime.cuda_driver.unpin(address) for address in addresses), "they were pinned no more"
+    assert all(cuda_driver.unpin(address) for address in addresses), "they were pinned no more"
     assert not kept() and not feeding()
 
 

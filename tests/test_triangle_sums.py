@@ -145,7 +145,7 @@ def test_launches_have_no_faults(case, monkeypatch):
     graph, reduction = reduction_of(case)
     launched, made = [], triangle_sums.plan(graph, reduction)
     monkeypatch.setattr("tcgpu.kernels.simulated.check", lambda *args: None)
-    monkeypatch.setattr(runtime, "simulate", checked)
+    monkeypatch.setattr("tcgpu.engines.sim.simulate", checked)
     with made.carried_out():
         assert launched == ["find_columns", "count_rows", "reduce_triangles"]
 

@@ -97,7 +97,7 @@ class DeviceEdges:
 
     def of_member(self, rank, size):
         """As that of HostEdges."""
-        ends = [[runtime.opened_array(array) for array in pair] for pair in self.pairs[rank]]
+        ends = [[runtime.named("gpu").opened_array(array) for array in pair] for pair in self.pairs[rank]]
         if not ends:
             return [runtime.device_array(0, np.int32), runtime.device_array(0, np.int32)]
         xp = runtime.arrays_of(ends[0][0])
@@ -308,7 +308,7 @@ def _on_host(u, v):
 
 @contextmanager
 def _in_parts(u, v, names):
-    u, v = ([runtime.contiguous_there(part) for part in ends] for ends in (u, v))  # copies stay to the end
+    u, v = ([runtime.named("gpu").contiguous_there(part) for part in ends] for ends in (u, v))  # copies stay to the end
     yield _device_edges(u, v, names)
 
 
@@ -350,7 +350,7 @@ def _device_edges(u, v, names):
         _check_equal(*ends)
         if not ends[0].size:  # it has no memory
             continue
-        one, other = map(runtime.shared_array, ends)
+        one, other = map(runtime.named("gpu").shared_array, ends)
         if one.gpu != other.gpu:
             raise GraphError(f"a part of u is on GPU {one.gpu}, and that of v on GPU {other.gpu}")
         pairs[one.gpu].append((one, other))

@@ -80,7 +80,7 @@ def _count_in_pieces(u, v, n, limit):
 
     Columns that do not fit all together go back to the host, and are streamed.
     """
-    if runtime.engine() == "sim":
+    if runtime.estimates_time:
         simulated.check("warp_search", simulated.seconds(0, RAW_EDGE_US * u.size))
     runtime.release_device_memory()
     memory = min(limit, runtime.memory_free() - device_parts.MARGIN) - TOTAL_BYTES
@@ -228,7 +228,7 @@ class Streaming:
     def count(self, resume=None, progress=None):
         """The number of triangles. resume: the path of a journal; progress: as in `tcgpu.count`."""
         parts = self.layout.parts
-        if runtime.engine() == "sim":
+        if runtime.estimates_time:
             edges = sum(part.last - part.first for part in parts)
             microseconds = simulated.search_work(self.graph, 40, 2.1) + EDGE_US * edges + PART_US * len(parts)
             simulated.check("warp_search", simulated.seconds(0, microseconds))

@@ -11,7 +11,7 @@ from functools import cache
 
 from cuda.bindings import driver
 
-from tcgpu.engines.kernel_compiler import parameters
+from tcgpu.engines.signatures import parameters
 
 ATTRIBUTES = driver.CUdevice_attribute
 

@@ -45,36 +45,12 @@ from tcgpu.engines.kernel_language import (
     source_tree,
 )
 from tcgpu.engines.meaning import all_names, meaning
+from tcgpu.engines.signatures import parameters
 
 log = logging.getLogger("tcgpu")
 
 MAGIC = b"tcgpu cubin 1\n"
 COMPILERS = ("numba-cuda", "numba", "llvmlite", "cuda-bindings", "nvidia-nvvm", "nvidia-nvjitlink", "numpy")
-
-# The arguments of compiled code, as formats of `struct`. An array is packed as two numbers that a device does not use,
-# then its size, address, shape and strides. A number is packed into eight bytes, of which the code reads the lower.
-ARRAY = "qqqqQ"
-NUMBERS = {"bool": "q", "int32": "q", "uint32": "q", "int64": "q", "uint64": "Q", "float64": "d"}
-BITS = {"bool": 8, "int32": 32, "uint32": 32, "int64": 64, "uint64": 64, "float64": 64}
-
-_PARAMETER = re.compile(r"(\w+)(?:\[([:,1 ]*)\])?\s*(?:,|$)")
-
-
-class Parameter(NamedTuple):
-    """One parameter of a kernel: a number, or an array of `dimensions`."""
-
-    dtype: np.dtype
-    dimensions: int = 0
-
-    @property
-    def form(self):
-        """The format of `struct` that packs it."""
-        return ARRAY + 2 * self.dimensions * "q" if self.dimensions else NUMBERS[self.dtype.name]
-
-    @property
-    def bits(self):
-        """The widths of the numbers that the compiled code has for it."""
-        return [64] * len(self.form) if self.dimensions else [BITS[self.dtype.name]]
 
 
 class Image(NamedTuple):
@@ -86,23 +62,6 @@ class Image(NamedTuple):
 
 class CompilerError(RuntimeError):
     """numba-cuda or CUDA's linker behaved in a way that this package does not support."""
-
-
-@cache
-def parameters(signature):
-    """The parameters that a text like "void(int64[::1], int32)" lists, as a tuple of Parameter."""
-    inside = re.fullmatch(r"\s*void\s*\((.*)\)\s*", signature, re.DOTALL)
-    if not inside:
-        raise ValueError(f"a kernel's signature is void(...), not {signature!r}")
-    found, text, at = [], inside[1].strip(), 0
-    while at < len(text):
-        match = _PARAMETER.match(text, at)
-        if not match:
-            raise ValueError(f"expected a type like int64 or int32[::1] at {text[at:]!r} of {signature!r}")
-        name, dimensions = match[1].replace("boolean", "bool"), match[2]
-        found.append(Parameter(np.dtype(name), 0 if dimensions is None else dimensions.count(",") + 1))
-        at = match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip())
-    return tuple(found)
 
 
 # ---------------------------------------------------------------------------------------------------- compiled and kept

@@ -2,17 +2,23 @@
 
 The driver copies ordinary memory through a pinned buffer that a single thread fills: that is several times slower than
 the link to the device. Here threads fill slots of pinned memory with the next pieces while the device copies others;
-they may convert the data. Copies from the device work in the same way. This module imports no device library: it gets
-pinned arrays and a stream (see `runtime.kept_ring`).
+they may convert the data. Copies from the device work in the same way. This module imports no device library: an engine
+that copies in this way is a `Staged`, whose own are its streams and its pinned arrays.
 """
 
+import os
+import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
 from tcgpu.engines.native import threads
 from tcgpu.progress import uninterrupted
+
+LARGE = 4 << 20  # bytes of an array from which on several threads copy it faster
 
 SLOT_WORDS = 1 << 20  # the maximum int64 words of pinned memory in a slot
 SLOTS = 8
@@ -147,3 +153,94 @@ def _uninterrupted(function, *args):
 def _piece_size(size, slots):
     """Elements of each piece of an array of `size` elements that uses all slots."""
     return min(slots[0].size, max(8 * PIECE_WORDS // slots[0].itemsize, -(-size // len(slots))))
+
+
+# ----------------------------------------------------------------------------------------------- the rings of an engine
+
+kept = threading.local()  # `rings`: each thread keeps its own, as pinning the memory takes longer than filling it
+
+
+def end_rings():
+    """Free this thread's rings."""
+    for ring in vars(kept).pop("rings", {}).values():
+        ring.end()
+
+
+def is_large(array):
+    """Whether an array is copied through a ring."""
+    plain = array.dtype.kind in "biuf" and array.dtype.itemsize <= 8 and array.dtype.isnative
+    return plain and array.nbytes >= LARGE
+
+
+def read_piece(array, first, piece):
+    piece[:] = array[first : first + piece.size]  # NumPy lets other threads run meanwhile
+
+
+def write_piece(array, first, piece):
+    array[first : first + piece.size] = piece
+
+
+def write_halves(array, first, piece):
+    np.right_shift(piece, 1, out=array[first : first + piece.size])
+
+
+class Staged:
+    """What an engine has that copies large host arrays through pinned memory."""
+
+    def fill_from_host(self, array, fill):
+        """See `runtime.fill_from_host`. The default stream and that of the ring wait for each other: kernels launched
+        before are done when the first piece is copied."""
+        if array.size:
+            with self._ring_for(array) as ring:
+                feeder = Feeder(ring, array.dtype, spread=True)
+                feeder.copy(feeder.request(Load(array, array.size, fill))).synchronize()
+
+    @contextmanager
+    def kept_ring(self, words):
+        """This thread's ring for its device; inside the `with` no other code uses it. It is kept for the next call.
+
+        words: the minimum int64 words of a slot, up to SLOT_WORDS. A ring that is too small is replaced by one of the
+        next power of 2. After an exception the ring is not kept.
+        """
+        rings = vars(kept).setdefault("rings", {})
+        key = os.getpid(), self.this_device()  # a forked child lacks the ring's threads
+        ring, words = rings.pop(key, None), min(1 << max(0, words - 1).bit_length(), SLOT_WORDS)
+        if ring is not None and ring.slots[0].size < words:
+            ring.end()
+            ring = None
+        if ring is None:
+            slots = [self.pinned(words, np.int64) for _ in range(SLOTS)]
+            ring = Ring(self.Stream(), slots, FILLERS)
+        try:
+            yield ring
+        except BaseException:
+            ring.end()
+            self.synchronize()  # copies from its memory may be in progress
+            raise
+        rings[key] = ring
+
+    def _ring_for(self, array):
+        """This thread's ring, with slots for an array that uses all of them."""
+        return self.kept_ring(max(PIECE_WORDS, array.nbytes // (8 * SLOTS)))
+
+    def upload(self, array):
+        """A new device array, copied from a host array through this thread's ring."""
+        flat = array if array.ndim == 1 else np.ascontiguousarray(array).reshape(-1)
+        uploaded = self.device_array(flat.size, flat.dtype)
+        self.copy_from_host(flat, uploaded)
+        return uploaded.reshape(array.shape)
+
+    def download(self, array, halved=False):
+        """A new host array, copied from a contiguous device array, or half of each of its whole numbers."""
+        downloaded = np.empty(array.shape, array.dtype)
+        write = write_halves if halved else write_piece
+        self.copy_to_host(array.reshape(array.size), downloaded.reshape(-1), write)
+        return downloaded
+
+    def copy_from_host(self, source, array):
+        self.fill_from_host(array, partial(read_piece, source))
+
+    def copy_to_host(self, array, target, write=write_piece):
+        if array.size:
+            with self._ring_for(array) as ring:
+                fetch(ring, array, partial(write, target))

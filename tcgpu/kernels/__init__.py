@@ -214,7 +214,7 @@ class Plan:
         """Bytes of device memory that `allocate` needs, at least: arrays that are on the device are not copied, and how
         long Sized ones are is not known before."""
         made = sum(length * np.dtype(dtype).itemsize for length, dtype, _ in self.created.values())
-        copied = (array for array in self.copied.values() if not hasattr(array, "__cuda_array_interface__"))
+        copied = (array for array in self.copied.values() if not runtime.is_on_gpu(array))
         return made + sum(array.nbytes for array in copied)
 
     def check_fits(self):
@@ -224,7 +224,7 @@ class Plan:
             raise GraphError(
                 f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free}: {ELSEWHERE}"
             )
-        if runtime.engine() == "sim":
+        if runtime.estimates_time:
             simulated.check(self.method, self.simulated_seconds)
 
     @property

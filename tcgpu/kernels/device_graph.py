@@ -240,7 +240,7 @@ def prepare(graph, order):
     """The graph that `plan` takes. On a GPU its columns are on the device; raw edges are cleaned and sorted there."""
     if isinstance(graph, tuple):
         graph = edge_arrays(graph)
-    if runtime.engine() == "sim":
+    if runtime.in_main_memory:
         return as_graph(graph, order)
     if order in ("bfs", "random"):
         graph, order = as_graph(graph, order), "natural"

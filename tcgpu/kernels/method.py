@@ -28,6 +28,7 @@ import numpy as np
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import source_tree
+from tcgpu.engines.signatures import parameters
 from tcgpu.errors import MethodError
 from tcgpu.graph import ORDERS, as_graph
 from tcgpu.kernels import Plan, Scan, Step, check_share, enough_blocks, simulated
@@ -287,7 +288,7 @@ class Declaration:
     def check_signature(self, signature):
         """MethodError unless a signature is one, and has the types of the arrays that the kernel gets."""
         try:
-            found = runtime.kernel_compiler.parameters(signature)
+            found = parameters(signature)
         except (TypeError, ValueError) as error:
             raise MethodError(f"the signature of {self.name}: {error}") from None
         if len(found) != len(self.parameters):

@@ -284,7 +284,7 @@ def peel_until(rest, stop):
     """Peel until a level is done and `stop` edges or more are peeled; returns the state."""
     m = rest.support.size
     threads = WARP * enough_blocks(THREADS // WARP, m, 16)
-    at_a_time = 1 if runtime.engine() == "sim" else peel_edges.blocks_at_a_time(threads)
+    at_a_time = peel_edges.blocks_at_a_time(threads)
     while True:
         peel_edges.launch(enough_blocks(at_a_time, m, threads), threads, *rest, stop, WORK)
         state = runtime.to_host(rest.state)

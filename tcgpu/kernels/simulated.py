@@ -110,7 +110,7 @@ def work(graph, microseconds=0, row_us=0):
     microseconds: the work besides reading rows. row_us: of reading one row; each nonzero (i, j) reads all rows of
     column i. Returns 0 on a GPU, where the column lengths may be on the device.
     """
-    if runtime.engine() != "sim":
+    if not runtime.estimates_time:
         return 0
     return int(microseconds + row_us * int(graph.column_lengths[graph.row_idx].sum()))
 
@@ -120,7 +120,7 @@ def search_work(graph, edge_us, step_us):
 
     edge_us, step_us: microseconds of an edge, and of a step of a search.
     """
-    if runtime.engine() != "sim":
+    if not runtime.estimates_time:
         return 0
     after = graph.col_ptr[1:][graph.col_of] - np.arange(1, graph.m + 1)  # of column j only the rows after row i
     lookups = int(np.minimum(graph.column_lengths[graph.row_idx], after).sum())
@@ -132,7 +132,9 @@ def column_rounds(graph, passing=0.2):
 
     One for each column with at least two rows, which a triangle needs; and `passing` for every column.
     """
-    return np.count_nonzero(graph.column_lengths > 1) + passing * graph.n if runtime.engine() == "sim" else 0
+    if not runtime.estimates_time:
+        return 0
+    return np.count_nonzero(graph.column_lengths > 1) + passing * graph.n
 
 
 def seconds(threads, microseconds):
@@ -148,13 +150,14 @@ def slowness():
 
 def _trial():
     """Processor seconds of a short run: a clique of 16 vertices, counted by two blocks of 32 threads."""
+    from tcgpu.engines.simulator import simulate
     from tcgpu.kernels.report.naive import naive_kernel
 
     col_of, row_idx = np.triu_indices(16, 1)
     col_ptr = np.searchsorted(col_of, np.arange(17))
     arrays = col_ptr, row_idx.astype(np.int32), col_of.astype(np.int32), np.zeros(1, np.int64)
     begin = time.thread_time()
-    runtime.simulate(naive_kernel.py_func, 2, 32, arrays, shared=8 * 32)
+    simulate(naive_kernel.py_func, 2, 32, arrays, shared=8 * 32)
     return time.thread_time() - begin
 
 

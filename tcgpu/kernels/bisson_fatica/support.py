@@ -457,7 +457,7 @@ def _coarse(n, most):
 def _simulated_work(graph, method, walks):
     """Microseconds in the simulator."""
     nonzero_us, column_us, row_us = SIMULATED_US[method]
-    if method == "thread" and runtime.engine() == "sim":  # it reads each column i once for every twelve rows of j
+    if method == "thread" and runtime.estimates_time:  # it reads each column i once for every twelve rows of j
         nonzero_us *= float((graph.column_lengths[graph.col_of] / IN_REGISTERS + 1).mean()) if graph.m else 1
     columns = simulated.column_rounds(graph, passing=0) * walks[0].threads
     return simulated.work(graph, nonzero_us * graph.m + column_us * columns, row_us)

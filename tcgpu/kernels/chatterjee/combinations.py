@@ -199,6 +199,6 @@ def plan(graph, k, kind):
         setup=[launch(matrix_kernel, **shape, shrink=1)] if bits else [],
         work=int(TEST_US[k] * tests + RANGE_US * min(tests, threads * len(tasks))),
     )
-    if runtime.engine() == "sim":
+    if runtime.estimates_time:
         simulated.check("levels", found.simulated_seconds)
     return found

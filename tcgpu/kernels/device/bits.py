@@ -219,7 +219,7 @@ def bitmaps_that_fit(method, graph, most, bitmap_bytes):
     A sixteenth of the free memory stays free: allocations are rounded up, and memory has gaps.
     """
     free = runtime.memory_free()
-    columns = 0 if hasattr(graph.col_ptr, "__cuda_array_interface__") else graph.nbytes
+    columns = 0 if runtime.is_on_gpu(graph.col_ptr) else graph.nbytes
     room = free - free // 16 - columns
     fitting = most if bitmap_bytes == 0 else min(most, room // bitmap_bytes)
     if room < 0 or fitting < 1:

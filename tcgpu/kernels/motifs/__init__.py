@@ -70,7 +70,7 @@ def for_orbits(graph):
 
 def _results(*plans, work=0):
     """The results of plans, which together stay below the simulator's limit. work: microseconds that follow there."""
-    if runtime.engine() == "sim":
+    if runtime.estimates_time:
         seconds = sum(plan.simulated_seconds for plan in plans) + simulated.seconds(0, work)
         simulated.check("motifs", seconds)
     return [plan.count() for plan in plans]

@@ -243,7 +243,7 @@ def plan(graph, k, at_edges=False):
 
 def simulated_work(graph, k, many):
     """Microseconds in the simulator. many: tiles. A column has at most the sets of a clique of as many edges."""
-    if runtime.engine() != "sim":
+    if not runtime.estimates_time:
         return 0
     sets, edges = 0.0, np.zeros(graph.n)
     if k > LEAST and 0 < many <= FEW_TILES:

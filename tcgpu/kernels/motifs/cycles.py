@@ -183,7 +183,7 @@ def plan(graph, at_edges=False):
         of_others = {"team": threads, "width": WIDTH, "slots": slots, "first": first, "start": 0, "stop": stop}
         steps.append(launch(count_cycles, blocks * threads, threads, blocks, 4 * slots, **of_others))
         visits, counters = visits + stop * threads, blocks * first
-    work = THREAD_US * visits + PATH_US * int(paths.sum()) if runtime.engine() == "sim" else 0
+    work = THREAD_US * visits + PATH_US * int(paths.sum()) if runtime.estimates_time else 0
     kind = partial(ArrayPlan, output="found") if at_edges else Plan
     return kind(
         method="cycles of 4",

@@ -1,0 +1,357 @@
+"""The engine "gpu", of NVIDIA: kernels are compiled by `kernel_compiler` and launched by `cuda_driver`; arrays are
+CuPy's. No other module knows that they are."""
+
+import ctypes
+import threading
+import weakref
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from tcgpu.engines import cuda_driver, kernel_compiler
+from tcgpu.engines.choice import shared_library
+from tcgpu.engines.facts import Facts, OutOfMemory
+from tcgpu.engines.kernel_language import cuda, uint32
+from tcgpu.engines.staging import Staged, is_large
+
+PAGE = 1 << 11  # int64 of pinned memory, to which `reading` copies an array
+
+_thread = threading.local()  # `pages`, for `reading`: each thread keeps its own
+
+
+def _cupy():
+    import cupy  # not at the top: it takes a second
+
+    return cupy
+
+
+def this_gpu():
+    """The number of the GPU that this thread uses."""
+    device = cuda_driver.current_device()
+    if device is None:  # in a new thread, CuPy's choice takes effect at the first call of the CUDA runtime
+        _cupy().cuda.Device().use()
+        _cupy().cuda.runtime.free(0)
+        device = cuda_driver.current_device()
+    return device
+
+
+# ------------------------------------------------------------------------------------------------------------- kernels
+
+
+class CompiledKernel:
+    """A kernel's machine code: for each signature and compute capability, compiled at the first launch that needs it.
+
+    Parameters are those of `runtime.Kernel`.
+    """
+
+    def __init__(self, py_func, signatures, most_threads=None, cooperative=False):
+        self.py_func, self.signatures, self.most_threads = py_func, signatures, most_threads
+        self.cooperative = cooperative
+        self._lock, self._code = threading.Lock(), {}  # (signature, compute capability) -> Code
+        self._launchers = {}  # device -> {signature: Launcher}
+
+    def launch(self, blocks, threads, args, shared=0, stream=None):
+        launcher, values = self._launcher(args)
+        launcher.launch(blocks, threads, values, shared, stream.handle if stream else 0)
+
+    def _launcher(self, args):
+        """The Launcher on this thread's device for the signature that matches the arguments, and what it passes."""
+        known = self._launchers.setdefault(this_gpu(), {})
+        for signature in self.signatures:
+            values = cuda_driver.passed(signature, args)
+            if values is not None:
+                return known.get(signature) or self._compiled(signature), values
+        name = self.py_func.__name__
+        given = ", ".join(f"{arg.dtype} {arg.shape}" if hasattr(arg, "shape") else type(arg).__name__ for arg in args)
+        raise TypeError(f"kernel {name} takes {' or '.join(self.signatures)}, not ({given})")
+
+    def _compiled(self, signature):
+        """The Launcher for a signature on this thread's device, compiled at its first use."""
+        device = this_gpu()
+        capability = cuda_driver.compute_capability(device)
+        with self._lock:
+            code = self._code.get((signature, capability))
+            if code is None:
+                image = kernel_compiler.image(self.py_func, signature, capability, self.most_threads)
+                code = self._code[signature, capability] = cuda_driver.Code(image)
+            launchers = self._launchers.setdefault(device, {})
+            if signature not in launchers:
+                launchers[signature] = cuda_driver.Launcher(code.function(device), signature, self.cooperative)
+            return launchers[signature]
+
+    def all_launchers(self):
+        """Those of all signatures on this thread's device."""
+        return [self._compiled(signature) for signature in self.signatures]
+
+
+def _sleep(microseconds):
+    for _ in range(microseconds):
+        cuda.nanosleep(uint32(1000))
+
+
+# -------------------------------------------------------------------------------------------------------------- arrays
+
+
+def _keep_page(pages, page, copied):
+    """Keep a page for the next copy. If an error came before this one was read, it may be in progress."""
+    copied.synchronize()
+    pages.append(page)
+
+
+@dataclass(frozen=True)
+class SharedArray:
+    """An array on a GPU that other processes of the machine may open, as long as its own process has it."""
+
+    gpu: int  # among those visible to its own process
+    handle: bytes  # of the allocation that it is in
+    offset: int  # bytes
+    size: int
+    dtype: str
+
+
+class _Opened:
+    """What keeps the memory of another process open."""
+
+
+def _close(address):
+    runtime = _cupy().cuda.runtime
+    runtime.deviceSynchronize()  # kernels may still read it
+    runtime.ipcCloseMemHandle(address)
+
+
+# ------------------------------------------------------------------------------------------------------------- streams
+
+
+class Stream:
+    def __init__(self):
+        this_gpu()
+        self.own = _cupy().cuda.Stream()
+        self.handle = self.own.ptr
+
+    def event(self, timing=False):
+        return cuda_driver.Event(self.handle, timing)
+
+    def wait(self, event):
+        event.delay(self.handle)
+
+    def copy_in(self, array, at, source):
+        if source.size:
+            target = array.data.ptr + at * source.itemsize
+            cuda_driver.copy_in(target, source.ctypes.data, source.nbytes, self.handle)
+
+    def copy_out(self, array, at, target):
+        if target.size:
+            source = array.data.ptr + at * target.itemsize
+            cuda_driver.copy_out(target.ctypes.data, source, target.nbytes, self.handle)
+
+
+# ---------------------------------------------------------------------------------------------------------- the engine
+
+
+class Engine(Staged):
+    """See `runtime`, whose functions of these names say what they do."""
+
+    name = "gpu"
+    estimates_time = False
+    in_main_memory = False
+    Stream = Stream
+
+    def __init__(self):
+        self._compiled_ahead = set()  # kernels that were passed to `compile_ahead`
+        self._sleep = CompiledKernel(_sleep, ("void(int64)",))
+
+    # ------------------------------------------------------------------------------------------------------- kernels
+
+    def launch(self, kernel, blocks, threads, args, shared, stream):
+        self._of(kernel).launch(blocks, threads, args, shared, stream)
+
+    def _of(self, kernel):
+        """The CompiledKernel of a Kernel."""
+        found = kernel.compiled.get(self.name)
+        if found is None:
+            new = CompiledKernel(kernel.py_func, kernel.signatures, kernel.most_threads, kernel.cooperative)
+            found = kernel.compiled.setdefault(self.name, new)  # another thread may have come first
+        return found
+
+    def blocks_at_a_time(self, kernel, threads, shared, device):
+        launchers = self._of(kernel).all_launchers()
+        return device.sms * max(1, min(each.blocks_per_sm(threads, shared) for each in launchers))
+
+    def carve_out(self, kernel, percent):
+        for launcher in self._of(kernel).all_launchers():
+            launcher.carve_out(percent)
+
+    def compile_ahead(self, kernels):
+        new = [each for each in dict.fromkeys(kernels) if each not in self._compiled_ahead]
+        if new:
+            self._compiled_ahead.update(new)
+            kernel_compiler.compile_ahead(new, cuda_driver.compute_capability(this_gpu()))
+
+    def sleep(self, microseconds, stream=None):
+        """Launch a kernel that takes this long."""
+        self._sleep.launch(1, 1, (microseconds,), stream=stream)
+
+    # -------------------------------------------------------------------------------------------------------- arrays
+
+    @property
+    def arrays(self):
+        return _cupy()
+
+    def to_device(self, array):
+        return _cupy().ascontiguousarray(self.to_library(array))
+
+    def to_library(self, array):
+        return _cupy().asarray(self.upload(array) if isinstance(array, np.ndarray) and is_large(array) else array)
+
+    def device_array(self, shape, dtype, fill=None):
+        cupy = _cupy()
+        try:
+            array = cupy.empty(shape, dtype)
+        except cupy.cuda.memory.OutOfMemoryError as error:
+            raise OutOfMemory(f"no room for an array of {shape} on the device: {error}") from error
+        if fill is not None:
+            self.refill(array, fill)
+        return array
+
+    def refill(self, array, fill):
+        """By memset: the bytes of 0 and of -1 are all equal."""
+        if array.size:
+            array.data.memset_async(fill & 0xFF, array.nbytes)
+
+    def to_host(self, array, halved=False):
+        """A NumPy array of one on a GPU; halved: of half of each number, which the threads compute that copy it."""
+        array = _cupy().asarray(array)
+        if is_large(array) and array.flags.c_contiguous:
+            return self.download(array, halved)
+        return array.get() >> 1 if halved else array.get()
+
+    def reading(self, array):
+        pages = vars(_thread).setdefault("pages", [])
+        page = pages.pop() if pages else self.pinned(PAGE, np.int64)
+        target = page.view(array.dtype)[: array.size]
+        cuda_driver.copy_out(target.ctypes.data, array.data.ptr, array.nbytes, 0)
+        copied = self.event()
+
+        def read():
+            copied.synchronize()
+            return target.copy()
+
+        weakref.finalize(read, _keep_page, pages, page, copied).atexit = False
+        return read
+
+    def pinned(self, length, dtype):
+        """NumPy allocates it in huge pages, then it is pinned: several times as fast as the driver's own memory."""
+        memory = np.empty(length, dtype)
+        if length:
+            this_gpu()
+            cuda_driver.pin(memory.ctypes.data, memory.nbytes)
+            weakref.finalize(memory, cuda_driver.unpin, memory.ctypes.data)
+        return memory
+
+    # ---------------------------------------------------------------------------- between processes, and between GPUs
+
+    def contiguous_there(self, array):
+        """An array on any GPU, of any library with a common protocol, as a contiguous one of CuPy on the same GPU."""
+        cuda, address = _cupy().cuda, array.__cuda_array_interface__["data"][0]
+        gpu = cuda.runtime.pointerGetAttributes(address).device if address else cuda.Device().id
+        with cuda.Device(gpu):  # on another one, CuPy's asarray makes a copy there
+            return _cupy().ascontiguousarray(_cupy().asarray(array))
+
+    def shared_array(self, array):
+        """The SharedArray of what `contiguous_there` returned, if it has elements and one dimension."""
+        with array.device:
+            _cupy().cuda.runtime.deviceSynchronize()  # another process does not wait for streams of this one
+            base = cuda_driver.allocation(array.data.ptr)
+            handle = _cupy().cuda.runtime.ipcGetMemHandle(base)
+        return SharedArray(array.device.id, handle, array.data.ptr - base, array.size, array.dtype.str)
+
+    def opened_array(self, shared):
+        """A SharedArray of another process as an array here, which is read where it lies."""
+        cuda = _cupy().cuda
+        address = cuda.runtime.ipcOpenMemHandle(shared.handle)
+        owner = _Opened()
+        weakref.finalize(owner, _close, address).atexit = False
+        size = shared.offset + shared.size * np.dtype(shared.dtype).itemsize
+        pointer = cuda.MemoryPointer(cuda.UnownedMemory(address, size, owner), shared.offset)
+        return _cupy().ndarray(shared.size, shared.dtype, pointer)
+
+    def nccl(self):
+        """See `runtime.nccl`."""
+        from cupy.cuda import nccl
+
+        return nccl if nccl.available else None
+
+    # -------------------------------------------------------------------------------------------------------- timing
+
+    def synchronize(self):
+        this_gpu()
+        cuda_driver.synchronize()
+
+    def event(self, timing=False):
+        return cuda_driver.Event(timing=timing)
+
+    def elapsed_ms(self, work, prepare=lambda: None, waits=False):
+        """A kernel that sleeps runs first, while Python enqueues the launches, so that Python's time is not measured.
+        If it ends too early, all is repeated with a longer sleep."""
+        microseconds = 1000
+        while True:
+            prepare()
+            self.sleep(microseconds)
+            begin = cuda_driver.Event(timing=True)
+            work()
+            end = cuda_driver.Event(timing=True)
+            kept_busy = not begin.query()
+            end.synchronize()
+            if waits or kept_busy or microseconds > 1_000_000:
+                return end.ms_since(begin)
+            microseconds *= 4
+
+    # ---------------------------------------------------------------------------------------------------- the device
+
+    def use(self, number):
+        _cupy().cuda.Device(number).use()
+
+    def this_device(self):
+        return this_gpu()
+
+    def facts(self):
+        return _facts(this_gpu())
+
+    def memory_free(self):
+        return _cupy().cuda.runtime.memGetInfo()[0] + self.kept_bytes()
+
+    def kept_bytes(self):
+        return _cupy().get_default_memory_pool().free_bytes()
+
+    def release_device_memory(self):
+        _cupy().get_default_memory_pool().free_all_blocks()
+
+
+@cache
+def _facts(device):
+    """The `Facts` of a GPU, by its number."""
+    version = _cupy().cuda.runtime.runtimeGetVersion()
+    return Facts(
+        name=cuda_driver.device_name(device),
+        compute_capability="{}.{}".format(*cuda_driver.compute_capability(device)),
+        sms=cuda_driver.attribute(device, "MULTIPROCESSOR_COUNT"),
+        threads_per_sm=cuda_driver.attribute(device, "MAX_THREADS_PER_MULTIPROCESSOR"),
+        shared_per_block=cuda_driver.attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        shared_per_sm=cuda_driver.attribute(device, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        l2_bytes=cuda_driver.attribute(device, "L2_CACHE_SIZE"),
+        memory_bytes=_cupy().cuda.runtime.memGetInfo()[1],
+        clock_mhz=cuda_driver.attribute(device, "CLOCK_RATE") // 1000,
+        driver=_driver_version(),
+        cuda=f"{version // 1000}.{version % 1000 // 10}",
+        numba=kernel_compiler.version("numba"),
+        numba_cuda=kernel_compiler.version("numba-cuda"),
+    )
+
+
+def _driver_version():
+    """The version of NVIDIA's driver, such as "580.159.04"; "" if NVML does not return it."""
+    nvml = shared_library("libnvidia-ml.so.1")
+    text = ctypes.create_string_buffer(96)
+    found = nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(text, 96) == 0
+    return text.value.decode() if found else ""
