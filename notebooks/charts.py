@@ -340,7 +340,7 @@ def draw_rates(tables):
 def draw_peeling(graph, numbers, *, positions=None):
     """A truss peeled round by round, a panel each: the edges that a round removes stand out, and are then missing.
 
-    numbers: of each round the array of edges, as a `TrussPlan` has it: 0 where an edge is still there.
+    numbers: of each round the array of edges, as a `TrussRun` has it: 0 where an edge is still there.
     """
     from matplotlib.collections import LineCollection
 

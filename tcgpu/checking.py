@@ -22,7 +22,7 @@ from tcgpu.errors import MethodError, TcgpuError
 from tcgpu.generators import barabasi_albert, clique, empty, path, star
 from tcgpu.graph import Graph
 from tcgpu.kernels import Step
-from tcgpu.kernels.checked import CheckedPlan
+from tcgpu.kernels.checked import CheckedRun
 from tcgpu.markup import Markup, element, joined
 from tcgpu.records import Table
 from tcgpu.registry import Method, as_list, choose, on_engine
@@ -369,7 +369,7 @@ class Check:
                 if plan.simulated_seconds > LONGEST_RUN:
                     self.refused.add("Some counts would take the simulator too long, and were left out.")
                     return []
-                checked = CheckedPlan(plan, MOST_ROUNDS)
+                checked = CheckedRun(plan, MOST_ROUNDS)
             except TcgpuError as error:  # it refuses this graph or these knobs
                 self.refused.add(f"It refuses some graphs or shapes: {error}.")
                 return []

@@ -17,7 +17,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
 from tcgpu.kernels.adaptive import far, layout, merging
-from tcgpu.kernels.checked import CheckedPlan
+from tcgpu.kernels.checked import CheckedRun
 
 plan_module = import_module("tcgpu.kernels.adaptive.plan")  # its name in the package is that of the method
 
@@ -191,7 +191,7 @@ def test_distant_columns_are_merged_by_kernels_of_their_own(graph, rows, kernel,
         ordered = DeviceGraph.from_graph(graph).ordered("degree")
         plans = [adaptive.plan(ordered, merge=1, share=(index, 3)) for index in range(3)]
         assert [step.kernel for step in plans[0].steps] == [kernel]
-        checked = [CheckedPlan(plan) for plan in plans]
+        checked = [CheckedRun(plan) for plan in plans]
         assert sum(each.run_all() for each in checked) == cpu.plan(graph).count()
         assert not any(each.faults for each in checked)
 

@@ -11,7 +11,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import adaptive, order_costs, results
 from tcgpu.kernels.adaptive import layout, merging, support_merges
-from tcgpu.kernels.checked import CheckedPlan
+from tcgpu.kernels.checked import CheckedRun
 
 BY_DEGREE = {
     "defaults": {},
@@ -169,7 +169,7 @@ def test_short_columns_are_merged_by_a_thread_each(monkeypatch):
                 (adaptive.triangles_plan, of_vertices, vertices_alone),
             ):
                 assert ([step.kernel for step in plan(given).steps] == [kernel]) == alone
-                checked = CheckedPlan(plan(given))
+                checked = CheckedRun(plan(given))
                 checked.run_all()
                 assert not checked.faults
             assert same(given)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu.engines import kernel_compiler, runtime, signatures
+from tcgpu.engines import kernel_compiler, kernel_language, runtime
 from tcgpu.engines.runtime import cuda, int64, uint32
 from tcgpu.kernels import adaptive, device_graph, edge_sums, prefix_sum
 from tcgpu.kernels.adaptive import layout
@@ -173,7 +173,7 @@ def test_numpy_without_row_stack_compiles(tmp_path):
 )
 def test_invalid_signatures_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
-        signatures.parameters(text)
+        kernel_language.parameters(text)
 
 
 @pytest.mark.parametrize("code", ["tcgpu.count(graph, 'naive', engine='sim')", "tcgpu.count(graph, engine='cpu')"])

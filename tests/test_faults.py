@@ -16,7 +16,7 @@ from tcgpu.engines.kernel_language import cuda, int32, int64, uint32
 from tcgpu.engines.shadow_memory import Written
 from tcgpu.kernels import adaptive
 from tcgpu.kernels.adaptive import layout
-from tcgpu.kernels.checked import CheckedPlan
+from tcgpu.kernels.checked import CheckedRun
 from tcgpu.kernels.report import naive
 from tcgpu.registry import METHODS
 
@@ -476,7 +476,7 @@ def test_a_fault_in_a_device_function_names_the_callers_array():
 
 
 def run_checked(plan):
-    checked = CheckedPlan(plan)
+    checked = CheckedRun(plan)
     return checked.run_all(), checked.faults
 
 

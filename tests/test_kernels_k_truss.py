@@ -200,8 +200,8 @@ def updated(graph, method, weak, edges):
     run.arrays["weak"][columns] = run.arrays["affected"][columns] = 1
     run.run(support.begin_round, 1, round=1)
     run.run(k_truss.mark_affected, graph.m)
-    run.plan.counting.listing.run(run.arrays)
-    for step in run.plan.counting.walks:
+    run.listing.run(run.arrays)
+    for step in run.walks:
         step.run(run.arrays)
     return supports
 

@@ -154,7 +154,7 @@ def test_no_launch_has_a_fault(limits, simulator, monkeypatch):
         launched.add(function.__name__)
         assert not check_launch(function, blocks, threads, args, shared=shared)
 
-    monkeypatch.setattr(runtime, "simulate", checked)
+    monkeypatch.setattr("tcgpu.engines.sim.simulate", checked)
     with runtime.as_device(replace(runtime.facts(), **device)):
         assert cycles.plan(graph).count() == 154
         check_at_edges(graph)

@@ -106,7 +106,7 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
 
 
 class Plan:
-    """A native count with the stages of a count on a GPU (`tcgpu.kernels.Plan`)."""
+    """A native count with the stages of a count on a GPU (`tcgpu.kernels.Plan`). It allocates nothing."""
 
     method = "cpu"
     device_bytes = 0
@@ -115,17 +115,7 @@ class Plan:
         self.graph = graph
 
     def allocate(self):
-        return Run(self.graph)
-
-    def count(self):
-        return count(self.graph)
-
-
-class Run:
-    """The stages after that. It allocates nothing."""
-
-    def __init__(self, graph):
-        self.graph = graph
+        return Plan(self.graph)  # as the run
 
     def reset(self):
         pass
@@ -137,6 +127,9 @@ class Run:
 
     def result(self):
         return self.total
+
+    def count(self):
+        return count(self.graph)
 
 
 def prepare(graph, order):

@@ -1,8 +1,9 @@
 """What runs code: kernels on a GPU or in the simulator, compiled functions on the CPU.
 
 choice             which engine this process has for kernels, "gpu" or "sim"
-kernel_language    the names that kernels are written in
-runtime            launches, arrays, streams and timing, on either engine
+kernel_language    the names that kernels are written in, and signatures
+runtime            launches, arrays, streams and timing: the door to the engines
+sim, gpu           the engines; with facts, the properties of a device
 simulator          runs a kernel as Python, one thread after the other
 faults             runs it there, and tells what it must not do; with checked_lane, shadow_memory, races, statements
 mistakes           Python that no GPU runs; what exceptions in a kernel mean

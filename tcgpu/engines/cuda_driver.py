@@ -11,7 +11,7 @@ from functools import cache
 
 from cuda.bindings import driver
 
-from tcgpu.engines.signatures import parameters
+from tcgpu.engines.kernel_language import parameters
 
 ATTRIBUTES = driver.CUdevice_attribute
 

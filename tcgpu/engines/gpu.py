@@ -161,8 +161,6 @@ class Engine(Staged):
         self._compiled_ahead = set()  # kernels that were passed to `compile_ahead`
         self._sleep = CompiledKernel(_sleep, ("void(int64)",))
 
-    # ------------------------------------------------------------------------------------------------------- kernels
-
     def launch(self, kernel, blocks, threads, args, shared, stream):
         self._of(kernel).launch(blocks, threads, args, shared, stream)
 
@@ -191,8 +189,6 @@ class Engine(Staged):
     def sleep(self, microseconds, stream=None):
         """Launch a kernel that takes this long."""
         self._sleep.launch(1, 1, (microseconds,), stream=stream)
-
-    # -------------------------------------------------------------------------------------------------------- arrays
 
     @property
     def arrays(self):
@@ -249,8 +245,6 @@ class Engine(Staged):
             weakref.finalize(memory, cuda_driver.unpin, memory.ctypes.data)
         return memory
 
-    # ---------------------------------------------------------------------------- between processes, and between GPUs
-
     def contiguous_there(self, array):
         """An array on any GPU, of any library with a common protocol, as a contiguous one of CuPy on the same GPU."""
         cuda, address = _cupy().cuda, array.__cuda_array_interface__["data"][0]
@@ -282,8 +276,6 @@ class Engine(Staged):
 
         return nccl if nccl.available else None
 
-    # -------------------------------------------------------------------------------------------------------- timing
-
     def synchronize(self):
         this_gpu()
         cuda_driver.synchronize()
@@ -306,8 +298,6 @@ class Engine(Staged):
             if waits or kept_busy or microseconds > 1_000_000:
                 return end.ms_since(begin)
             microseconds *= 4
-
-    # ---------------------------------------------------------------------------------------------------- the device
 
     def use(self, number):
         _cupy().cuda.Device(number).use()

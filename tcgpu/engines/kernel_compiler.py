@@ -42,10 +42,10 @@ from tcgpu.engines.kernel_language import (
     compiled_tree,
     is_cuda,
     names_of,
+    parameters,
     source_tree,
 )
 from tcgpu.engines.meaning import all_names, meaning
-from tcgpu.engines.signatures import parameters
 
 log = logging.getLogger("tcgpu")
 

@@ -44,8 +44,18 @@ import numpy as np
 
 from tcgpu.engines.choice import ENGINE, ENGINES, REASON, visible_gpus
 from tcgpu.engines.facts import Facts, OutOfMemory
-from tcgpu.engines.kernel_language import cuda, int32, int64, uint8, uint16, uint32, uint64
-from tcgpu.engines.signatures import array_type, parameters, type_of
+from tcgpu.engines.kernel_language import (
+    array_type,
+    cuda,
+    int32,
+    int64,
+    parameters,
+    type_of,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)  # fmt: skip
 
 __all__ = [
     "Facts", "OutOfMemory", "array_type", "cuda", "int32", "int64", "type_of", "uint8", "uint16", "uint32", "uint64",

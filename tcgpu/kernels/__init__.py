@@ -9,7 +9,7 @@ them, with how many blocks and threads. `plan.count()` runs the plan. A benchmar
     run.free()
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -149,8 +149,11 @@ class Run:
                 runtime.refill(self.arrays[name], fill)
 
     def result(self):
-        """The number of triangles that `launch` found."""
-        return int(runtime.to_host(self.arrays["total"])[0])
+        """The number of triangles that `launch` found; of an ArrayPlan, the array that it computed."""
+        plan, found = self.plan, self.arrays[self.plan.output]
+        if plan.output == "total":
+            return int(runtime.to_host(found)[0])
+        return runtime.to_host_halved(found) if plan.halved else runtime.to_host(found)
 
     def free(self):
         """Free the device's memory."""
@@ -172,8 +175,11 @@ class Plan:
     views: Mapping = field(default_factory=dict)  # name -> (created array, dtype): the same memory as another type
     work: int = 0  # microseconds in the simulator, besides starting threads: see `simulated.work`
     refills: Mapping = field(default_factory=lambda: {"total": 0})  # name -> fill, before `launch` is run again
-    waits = False  # whether `Run.launch` reads from the device, and so waits for it
-    runs = Run
+    runs: Callable = Run  # makes a Run of the plan
+    waits: bool = False  # whether its `launch` reads from the device, and so waits for it
+    launch_bytes: int = 0  # of device memory that its `launch` takes besides the arrays
+    output: str = "total"  # the array that is the result,
+    halved: bool = False  # and whether its values are twice the result
 
     def __getattr__(self, name):
         if name in ("launch", "reset", "result", "free", "arrays"):
@@ -215,7 +221,7 @@ class Plan:
         long Sized ones are is not known before."""
         made = sum(length * np.dtype(dtype).itemsize for length, dtype, _ in self.created.values())
         copied = (array for array in self.copied.values() if not runtime.is_on_gpu(array))
-        return made + sum(array.nbytes for array in copied)
+        return made + sum(array.nbytes for array in copied) + self.launch_bytes
 
     def check_fits(self):
         """GraphError unless the device has enough memory, and the simulator stays below its time limit."""
@@ -258,15 +264,6 @@ class Plan:
             return run.result()
 
 
-class ArrayRun(Run):
-    """The Run of an ArrayPlan."""
-
-    def result(self):
-        """The array that `launch` computed."""
-        found = self.arrays[self.plan.output]
-        return runtime.to_host_halved(found) if self.plan.halved else runtime.to_host(found)
-
-
 @dataclass(frozen=True, eq=False)
 class ArrayPlan(Plan):
     """A plan whose result is an array: a number for each edge or vertex."""
@@ -274,9 +271,7 @@ class ArrayPlan(Plan):
     refills: Mapping = field(
         default_factory=lambda: dict.fromkeys(("support", "slot_support", "slot_support16", "twice", "found"), 0)
     )
-    output: str = "support"  # the array that is the result
-    halved: bool = False  # whether the values of that array are twice the result
-    runs = ArrayRun
+    output: str = "support"
 
     def then(self, step, output, *, copied=None, created=None, work=0, halved=None):
         """A plan with the launches of this one, then `step`, which computes the array `output`.

@@ -8,32 +8,31 @@ import numpy as np
 
 from tcgpu.engines.faults import MOST_ROUNDS, Fault, check_launch
 from tcgpu.engines.shadow_memory import Written, owner_of
-from tcgpu.kernels import Plan, Scan, Sized, Step
+from tcgpu.kernels import Plan, Run, Scan, Sized, Step
 
 
-class CheckedPlan:
-    """A plan that is allocated in the simulator; knows what its launches have written so far, and their faults."""
+class CheckedRun(Run):
+    """A Run in the simulator that knows what its launches have written so far, and their faults."""
 
     def __init__(self, plan: Plan, most_rounds: int = MOST_ROUNDS) -> None:
         """most_rounds: of the loops of a thread, before it is taken for endless."""
+        super().__init__(replace(plan, setup=()))
         self.most_rounds = most_rounds
         self.faults: list[Fault] = []
         self.steps = [*plan.setup, *plan.steps]
-        self.allocated = replace(plan, setup=()).allocate()
-        self.arrays = self.allocated.arrays
+        self.allocate()
         self.written = Written(self.arrays[name] for name, (_, _, fill) in plan.created.items() if fill is None)
 
     def run(self, step: Step | Scan | Sized) -> None:
         """Run a step of the plan; its faults are added to `faults`."""
-        arrays = self.arrays
         if isinstance(step, Step):
-            args = step.kernel.typed(step.values(arrays))
+            args = step.kernel.typed(step.values(self.arrays))
             shape, more = (step.blocks, step.threads), {"written": self.written, "most_rounds": self.most_rounds}
             self.faults += check_launch(step.kernel.py_func, *shape, args, shared=step.shared, **more)
         else:
-            step.run(arrays)
+            step.run(self.arrays)
             for name in step.written:
-                self.written.fill(arrays[name])
+                self.written.fill(self.arrays[name])
 
     def run_all(self) -> int:
         """Run all steps, up to one that ends with a fault; returns the count."""
@@ -41,7 +40,7 @@ class CheckedPlan:
             self.run(step)
             if any(fault.ends for fault in self.faults):
                 break
-        return self.allocated.result()
+        return self.result()
 
     @contextmanager
     def restored(self) -> Iterator[None]:

@@ -27,8 +27,7 @@ import numpy as np
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines import runtime
-from tcgpu.engines.kernel_language import source_tree
-from tcgpu.engines.signatures import parameters
+from tcgpu.engines.kernel_language import parameters, source_tree
 from tcgpu.errors import MethodError
 from tcgpu.graph import ORDERS, as_graph
 from tcgpu.kernels import Plan, Scan, Step, check_share, enough_blocks, simulated

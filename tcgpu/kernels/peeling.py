@@ -23,7 +23,7 @@ are peeled, the others become a smaller graph.
 For one k, supports are counted again as long as many edges are weak: that is faster than to break their triangles.
 """
 
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from tcgpu.built_in import K_TRUSS
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import ArrayPlan, ArrayRun, adaptive, enough_blocks, results, simulated
+from tcgpu.kernels import ArrayPlan, Run, adaptive, enough_blocks, results, simulated
 from tcgpu.kernels.device.warp import WARP, append_lanes
 from tcgpu.kernels.device_graph import adjacency, order_for_tallies, prepare
 
@@ -218,16 +218,20 @@ def peel_edges(row_idx, col_of, indptr, indices, edge, support, peeled, origin, 
 # ------------------------------------------------------------------------------------------------------------- the plan
 
 
-class PeelingRun(ArrayRun):
-    """The Run of a PeelingPlan.
+class PeelingRun(Run):
+    """The Run for one `k`, or, if k is None, for all.
 
-    rounds: how often `launch` peeled edges or looked for those of the next level; counts: how often it counted
-    supports.
+    The result is the truss number of each peeled edge, and, for one k, 0 for the others. `launch` reads from the
+    device, and so waits for it. rounds: how often it peeled edges or looked for those of the next level; counts: how
+    often it counted supports.
     """
 
+    def __init__(self, plan, graph, k):
+        super().__init__(plan)
+        self.graph, self.k = graph, k
+
     def launch(self):
-        number, graph = runtime.to_device_library(self.arrays["number"]), self.plan.graph
-        k, least = self.plan.k, (self.plan.k or 3) - 2
+        number, graph, least = runtime.to_device_library(self.arrays["number"]), self.graph, (self.k or 3) - 2
         origin = runtime.arrays_of(number).arange(graph.m, dtype=np.int32)
         self.rounds = self.counts = weak = 0
         while graph.m:
@@ -242,42 +246,23 @@ class PeelingRun(ArrayRun):
             self.rounds += 1
             if least == 1:  # an edge in no triangle breaks none
                 break
-        if graph.m and (k is None or weak and least > 1):
-            self.peel(graph, found, origin, number, k)
+        if graph.m and (self.k is None or weak and least > 1):
+            self.peel(graph, found, origin, number)
         super().launch()  # returns the numbers in the caller's order
 
-    def peel(self, graph, found, origin, number, k):
+    def peel(self, graph, found, origin, number):
         """Peel at the level of k, or, if k is None, level by level until no edge remains."""
-        level = (k or 4) - 4  # one less than the first level, k - 3 or 1
+        level = (self.k or 4) - 4  # one less than the first level, k - 3 or 1
         while graph.m:
             rest = remaining(graph, found, origin, number, level)
-            stop = 0 if k else graph.m if graph.m <= SMALL else int((1 - SHRINK) * graph.m)
+            stop = 0 if self.k else graph.m if graph.m <= SMALL else int((1 - SHRINK) * graph.m)
             state = peel_until(rest, stop)
             level = int(state[LEVEL])
             self.rounds += int(state[ROUND])
-            if k or state[END] == graph.m:
+            if self.k or state[END] == graph.m:
                 break
             stays = rest.peeled == NEVER
             graph, found, origin = graph.kept(stays), rest.support[stays], origin[stays]
-
-
-@dataclass(frozen=True, eq=False)
-class PeelingPlan(ArrayPlan):
-    """A plan for one `k`, or, if k is None, for all.
-
-    The result is the truss number of each peeled edge, and, for one k, 0 for the others. `launch` reads from the
-    device, and so waits for it.
-    """
-
-    waits = True
-    runs = PeelingRun
-    output: str = "number"
-    graph: object = None
-    k: int | None = None
-
-    @property
-    def device_bytes(self):
-        return super().device_bytes + EDGE_BYTES * self.graph.m
 
 
 def peel_until(rest, stop):
@@ -317,15 +302,17 @@ def plan(graph, k=None):
         raise GraphError(f"{graph.m:,} edges are too many for trusses on a GPU, which takes up to {MAX_EDGES:,}")
     given = prepare(graph, "natural")
     own = prepare(given, order_for_tallies(given, "auto"))
-    made = PeelingPlan(
+    made = ArrayPlan(
         method="k_truss",
         copied={"col_ptr": own.col_ptr, "row_idx": own.row_idx},
         created={"number": (own.m, np.int32, 0)},
         steps=[],
         refills={"number": 0},
         work=simulated_work(own, k),
-        graph=own,
-        k=k,
+        output="number",
+        runs=partial(PeelingRun, graph=own, k=k),
+        waits=True,
+        launch_bytes=EDGE_BYTES * own.m,
     )
     return results.edges_in_order_of(given, made, own)
 

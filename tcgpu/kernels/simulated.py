@@ -132,9 +132,7 @@ def column_rounds(graph, passing=0.2):
 
     One for each column with at least two rows, which a triangle needs; and `passing` for every column.
     """
-    if not runtime.estimates_time:
-        return 0
-    return np.count_nonzero(graph.column_lengths > 1) + passing * graph.n
+    return np.count_nonzero(graph.column_lengths > 1) + passing * graph.n if runtime.estimates_time else 0
 
 
 def seconds(threads, microseconds):

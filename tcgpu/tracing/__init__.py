@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from tcgpu.engines.faults import Fault
 from tcgpu.errors import KernelError
 from tcgpu.kernels import Run, Step, simulated
-from tcgpu.kernels.checked import CheckedPlan
+from tcgpu.kernels.checked import CheckedRun
 from tcgpu.progress import part
 from tcgpu.registry import Method, choose, knobs_by_method, on_engine
 from tcgpu.tracing.gpus import PROBED, Gpu, gpu_of, registers_of
@@ -99,7 +99,7 @@ def trace_plan(plan, gpu: Gpu = PROBED, faults: list[Fault] | None = None) -> tu
     slowdown = SLOWDOWN if faults is None else 2 * SLOWDOWN
     simulated.check(f"tracing {plan.method}", slowdown * plan.simulated_seconds, "take a smaller graph")
     setup = len(plan.setup)
-    checked = CheckedPlan(plan)
+    checked = CheckedRun(plan)
     launches = []
     stages = [("setup" if k < setup else "count", step) for k, step in enumerate(checked.steps)]
     for k, (stage, step) in enumerate(stages):
@@ -111,10 +111,10 @@ def trace_plan(plan, gpu: Gpu = PROBED, faults: list[Fault] | None = None) -> tu
                 launches.append(trace_launch(*launched, shared=step.shared, stage=stage, gpu=gpu))
             else:
                 checked.run(step)
-    return launches, checked.allocated
+    return launches, checked
 
 
-def faults_of(checked: CheckedPlan, step: Step) -> list[Fault]:
+def faults_of(checked: CheckedRun, step: Step) -> list[Fault]:
     """The faults of a launch, whose arrays are then as before it; KernelError if one of them ends it."""
     known = len(checked.faults)
     with checked.restored():

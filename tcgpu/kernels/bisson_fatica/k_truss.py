@@ -19,14 +19,14 @@ computes the next k at which an edge is weak, and skips those between.
 `tcgpu.k_truss` finds trusses in another way: see `peeling`.
 """
 
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel
-from tcgpu.kernels import ArrayPlan, ArrayRun, launch
+from tcgpu.kernels import ArrayPlan, Run, launch
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.support import (
     BLOCKS,
@@ -36,7 +36,6 @@ from tcgpu.kernels.bisson_fatica.support import (
     ROUND,
     THREADS,
     WEAK,
-    SupportPlan,
     remaining_rows,
 )
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
@@ -122,19 +121,28 @@ def copy_rows(given, row_idx, origin):
         row_idx[p], origin[p] = given[p], p
 
 
-class TrussRun(ArrayRun):
-    """The Run of a TrussPlan; counts the `rounds` of its launch."""
+class TrussRun(Run):
+    """The Run for one `k`, or, if k is None, for k = 3, 4, ... until no edge is left; counts its `rounds`.
+
+    The result is the truss number of each removed edge, and 0 for the others. `launch` reads from the device in each
+    round, and so waits for it.
+    """
+
+    def __init__(self, plan, graph, k):
+        super().__init__(plan)
+        self.graph, self.k = graph, k
+        _, self.listing, *self.walks = plan.steps  # of the plan of `support`
 
     def launch(self):
         self.count_supports()
-        k, left = self.plan.k or 3, self.plan.graph.m
+        k, left = self.k or 3, self.graph.m
         while left:
             weak, lowest, lists = self.mark(k)
             if weak:
                 self.remove(lists)
             left -= weak
             settled = weak == 0 or k == 3  # an edge in no triangle breaks none
-            if settled and self.plan.k:
+            if settled and self.k:
                 break
             if settled:
                 k = lowest + 3
@@ -151,19 +159,19 @@ class TrussRun(ArrayRun):
         """
         self.rounds += 1
         self.run(support.begin_round, 1, round=self.rounds)
-        self.run(mark_weak, self.plan.graph.m, k=k)
+        self.run(mark_weak, self.graph.m, k=k)
         if k > 3:
-            self.run(mark_affected, self.plan.graph.m)
-            self.plan.counting.listing.run(self.arrays)
+            self.run(mark_affected, self.graph.m)
+            self.listing.run(self.arrays)
         state = runtime.to_host(self.arrays["state"])
         return int(state[WEAK]), int(state[LOWEST]), state[:LISTS]
 
     def remove(self, lists):
         """Update the supports of the remaining nonzeros, and remove the weak ones from the columns."""
-        for step, columns in zip(self.plan.counting.walks, lists, strict=False):
+        for step, columns in zip(self.walks, lists, strict=False):
             if columns:
                 step.run(self.arrays)
-        self.run(compact, self.plan.graph.n)
+        self.run(compact, self.graph.n)
 
     def run(self, kernel, tasks, **given):
         """Run a kernel on the arrays."""
@@ -175,26 +183,10 @@ class TrussRun(ArrayRun):
             step.run(self.arrays)
 
 
-@dataclass(frozen=True, eq=False)
-class TrussPlan(ArrayPlan):
-    """A plan for one `k`, or, if k is None, for k = 3, 4, ... until no edge is left.
-
-    The result is the truss number of each removed edge, and 0 for the others. `launch` reads from the device in each
-    round, and so waits for it. counting: the plan that counts supports; this plan uses its steps.
-    """
-
-    waits = True
-    runs = TrussRun
-    output: str = "number"
-    graph: object = None
-    k: int | None = None
-    counting: SupportPlan | None = None
-
-
 def plan(graph, k=None, *, method=None):
     """The plan for one k of at least 3, or, if k is None, for all. method: one of `support`."""
     counting = support.plan(graph, method)
-    return TrussPlan(
+    return ArrayPlan(
         method="bitmaps",
         copied={"col_ptr": graph.col_ptr, "given": graph.row_idx, "col_of": graph.col_of},
         created={
@@ -207,9 +199,9 @@ def plan(graph, k=None, *, method=None):
         steps=counting.steps,
         refills=dict.fromkeys(("support", "number", "weak", "affected"), 0),
         work=simulated_work(graph, k, counting.work),
-        graph=graph,
-        k=k,
-        counting=counting,
+        output="number",
+        runs=partial(TrussRun, graph=graph, k=k),
+        waits=True,
     )
 
 

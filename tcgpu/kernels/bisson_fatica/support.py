@@ -20,7 +20,6 @@ where one is set it reads the column itself. A short column needs few bits. So t
 of which an SM holds many, for short columns, and larger blocks for longer columns.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import ArrayPlan, Step, launch, simulated
+from tcgpu.kernels import ArrayPlan, launch, simulated
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp
 
 IN_REGISTERS = 12  # rows of a column that a thread has in registers
@@ -365,19 +364,8 @@ def list_columns(length, affected, columns, state, short, middling):
 # ------------------------------------------------------------------------------------------------------------- the plan
 
 
-@dataclass(frozen=True, eq=False)
-class SupportPlan(ArrayPlan):
-    """A plan whose result is the support of each edge: int32, in the order of the nonzeros.
-
-    listing: the launch that lists columns. walks: the launches for the columns of each list.
-    """
-
-    listing: Step | None = None
-    walks: tuple = ()
-
-
 def plan(graph, method=None, *, shapes=None, blocks=None):
-    """The support of every edge by one of the methods in SHAPES.
+    """The plan of every edge's support, int32 in the order of the nonzeros, by one of the methods in SHAPES.
 
     shapes: instead of those in SHAPES. blocks: the most blocks of a launch; by default, what suits the device.
     """
@@ -390,8 +378,7 @@ def plan(graph, method=None, *, shapes=None, blocks=None):
         step, bitmap = _walk(graph, method, which, threads, words, blocks)
         walks.append(step)
     short, middling = (*(rows for rows, _, _ in shapes), MAX_INT32)[:2]
-    listing = launch(list_columns, n, THREADS, BLOCKS, short=short, middling=middling)
-    return SupportPlan(
+    return ArrayPlan(
         method=f"support by {method}",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={
@@ -404,9 +391,11 @@ def plan(graph, method=None, *, shapes=None, blocks=None):
             "bitmap": (bitmap, np.uint32, 0),
         },
         setup=[launch(measure_columns, n, THREADS, BLOCKS)],
-        steps=[launch(begin_round, STATE_SIZE, WARP, round=0), listing, *walks],
-        listing=listing,
-        walks=tuple(walks),
+        steps=[
+            launch(begin_round, STATE_SIZE, WARP, round=0),
+            launch(list_columns, n, THREADS, BLOCKS, short=short, middling=middling),
+            *walks,
+        ],
         work=_simulated_work(graph, method, walks),
     )
 

@@ -31,8 +31,6 @@ from tcgpu.kernels.device.reduction import add_block_to
 THREADS, MORE_THREADS = 256, 1024  # of a block; more where the shared memory of an SM holds only one or two blocks
 TASKS_PER_BLOCK = 4  # so that all blocks end at about the same time
 MIN_TASK, MAX_TASKS = 1 << 16, 1 << 24  # the least combinations that are worth a task; the most tasks
-# vertices and edges that the searches for a good root may visit, by NumPy and by kernels
-SEARCH_BUDGET, SEARCH_BUDGET_ON_DEVICE = 1 << 27, 1 << 33
 MAX_SECONDS = 600  # that a count may take before it is refused
 TEST_US = {"A": 6.0, "B": 3.2, "C": 3.2, "D": 5.0}  # microseconds of a test in the simulator
 TESTS_PER_SECOND = 10_000_000  # of a GPU's thread while its SM runs ACTIVE_THREADS
@@ -324,20 +322,14 @@ def split_for_device(graph, layout="s-utm", roots=256, **more):
 
     more: as `chunks.split` takes it.
     """
-    device, on_host = runtime.facts(), runtime.in_main_memory
-    searched, budget = (chunks, SEARCH_BUDGET) if on_host else (breadth, SEARCH_BUDGET_ON_DEVICE)
+    device = runtime.facts()
+    searched, budget = (chunks, 1 << 27) if runtime.in_main_memory else (breadth, 1 << 33)  # vertices and edges
     return chunks.split(
         graph,
         shared_bits=8 * device.shared_per_block - TASK_BITS,
         machines=device.sms,
         layout=layout,
-        roots=max(
-            1,
-            min(
-                roots,
-                budget // (1 + graph.n + 2 * graph.m),
-            ),
-        ),
+        roots=max(1, min(roots, budget // (1 + graph.n + 2 * graph.m))),
         search=searched.Search(graph),
         **more,
     )
