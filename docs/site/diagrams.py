@@ -36,8 +36,9 @@ LAYERS = [
                       "clean": "edges to columns, ids to 0..n-1"}),
     ("below all", GREY, {"player": "steps in a browser", "figures": "looks of charts", "simulation": "tcgpu.simulate",
                          "engines": "GPU, simulator, native code"}),
-    ("", GREY, {"arrays": "NumPy helpers", "errors": "TcgpuError", "markup": "HTML, escaped", "suggest": "did you mean ...?",
-                "networkx_info": "what NetworkX asks", "progress": "bars, interrupts"}),
+    ("", GREY, {"arrays": "NumPy helpers", "errors": "TcgpuError", "markup": "HTML, escaped",
+                "suggest": "did you mean ...?", "networkx_info": "what NetworkX asks",
+                "progress": "bars, interrupts"}),
 ]  # fmt: skip
 
 
