@@ -3,6 +3,7 @@
 `show_clues` prints what a trace says of one, `verdict` whether it is mended.
 """
 
+import answers
 import tcgpu
 from tcgpu import cuda, int64
 
@@ -26,11 +27,13 @@ def show_clues(case, beside):
 
 
 def verdict(mended):
-    """What `tcgpu.check` says of a mended kernel, and the sectors of its requests."""
+    """What `tcgpu.check` says of a mended kernel, and if it is right, the sectors of its requests."""
     if mended is None:
         return "not mended yet"
-    sectors = tcgpu.trace(GRAPH, mended).totals()["sectors_per_request"]
-    return f"{tcgpu.check(mended).headline} {sectors} sectors a request."
+    said = answers.verdict(mended, tcgpu.check)
+    if said != f"{getattr(mended, 'name', mended)} is right.":
+        return said
+    return f"{said} {tcgpu.trace(GRAPH, mended).totals()['sectors_per_request']} sectors a request."
 
 
 @cuda.jit(device=True)

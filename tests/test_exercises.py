@@ -13,9 +13,12 @@ import re
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 import answers
+import cases
+import tcgpu
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 IMPORTS = ast.Import | ast.ImportFrom
@@ -90,6 +93,10 @@ def common_rows(rows, p, p_end, q, q_end):
         "open_days": "def open_days(u, v, w, uv, uw, vw):\n    return max(uv, uw, vw) - min(uv, uw, vw)",
     },
 }
+HANDED_IN = (  # whatever a reader may write
+    [], [4], [[]], (1, 2), {3}, {}, {"threads": 0}, {"threads": (1, 2)}, {"thread": 1}, lambda *given: given, lambda: 0,
+    Path, Path(), cases.case_1, "nowhere", "Nowhere", "", True, -1, 10**30, float("nan"), np.arange(3), b"", ...,
+)  # fmt: skip
 
 
 def exercises():
@@ -207,13 +214,37 @@ def test_the_solution_is_right_and_wrong_answers_are_not(notebook, before, sourc
     names, own = {}, without_questions(source)
     for cell in needed(before, f"{solution}\n{own}"):
         run(cell, names)
-    told = run(parsed(f"{solution}\n{own}"), names)
+    verdict, calls = answers.verdict, []
+    with monkeypatch.context() as recorded:
+        recorded.setattr(answers, "verdict", lambda *how, **more: calls.append((how, more)) or verdict(*how, **more))
+        told = run(parsed(f"{solution}\n{own}"), names)
     assert verdicts(told) and set(verdicts(told)) == {"right"}, told
     for name in asked(source):
         wrong = WRONG.get(notebook, {}).get(name)
         assert wrong, f"WRONG has no answer for {name}"
         told = run(depending(f"{wrong}\n{own}", name), dict(names))
         assert "not right" in verdicts(told), told
+    for (right, *how), more in calls:
+        check_what_is_handed_in(right, how, more)
+
+
+def check_what_is_handed_in(right, how, more):
+    """Whatever is handed in gets a sentence; with the reason, if it is not of the kind that is expected."""
+    for handed_in in HANDED_IN:
+        if isinstance(handed_in, str | tcgpu.Method) and how == [tcgpu.check]:
+            continue  # it takes them for methods, and is tested elsewhere
+        said, expected = answers.verdict(handed_in, *how, **more), answers._kind(right)
+        assert re.match("right|.* is not right", said, re.DOTALL), said
+        assert answers._kind(handed_in) == expected or " is not right: " in said, said
+
+
+@pytest.mark.sim
+def test_whatever_is_handed_in_for_a_kernel_gets_a_sentence():
+    assert cases.verdict(None) == "not mended yet"
+    for handed_in in HANDED_IN:
+        if not isinstance(handed_in, tcgpu.Method):
+            assert re.search(" is not right: (a method is|no method )", cases.verdict(handed_in))
+    assert cases.verdict(cases.case_2).startswith("case_2 is not right.\n")
 
 
 def test_an_answer_is_right_wrong_or_not_there():
@@ -223,3 +254,9 @@ def test_an_answer_is_right_wrong_or_not_there():
     assert answers.verdict(3, lambda answer: answer > 3) == "3 is not right"
     assert answers.verdict(3, 3, "2 + 1") == "right: 2 + 1"
     assert answers.verdict(4, 3, lambda answer: f"{answer - 1} and 1") == "4 is not right: 3 and 1"
+    assert answers.verdict([1, [2]], (1, (2,))) == answers.verdict(" B", "b", among="ab") == "right"
+    assert answers.verdict("c", "b", among="ab") == "c is not right: it is none of a, b"
+    assert answers.verdict((3,), 3) == "(3,) is not right: a number is expected, not a list"
+    assert answers.verdict({"threads": 0}, lambda knobs: tcgpu.trace([(0, 1)], "naive", **knobs), like={}) == (
+        "{'threads': 0} is not right: threads is a whole number from 1 to 1,024, not 0"
+    )
