@@ -561,10 +561,13 @@ def test_progress_at_a_terminal(k5, capsys, monkeypatch):
             return True
 
     def slow_read(*args, own=formats.read, **kwargs):
-        time.sleep(0.3)
+        until = time.monotonic() + 60
+        while sys.stderr.getvalue().count("\rtcgpu: reading ") <= 3 and time.monotonic() < until:
+            time.sleep(0.01)
         return own(*args, **kwargs)
 
     monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(progress, "PATIENCE", 60)
     assert command_line.main(["count", k5]) == 0
     assert "reading" not in sys.stderr.getvalue(), "a quick read is no news"
     monkeypatch.setattr(formats, "read", slow_read)

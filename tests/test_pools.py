@@ -602,7 +602,7 @@ def test_a_pool_ends_with_its_process(ending):
         time.sleep(0.2)
         process.send_signal(ending)
         assert process.wait(30) != 0 and workers
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (running := [number for number in workers if runs(number)]) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not running

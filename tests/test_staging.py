@@ -131,15 +131,16 @@ def test_the_late_device_detects_missing_waits_of_downloads(late, monkeypatch, w
         monkeypatch.setattr(LateEvent, "synchronize", lambda event: None)
         assert not np.array_equal(download(array), array)
     else:
-        seen = np.zeros(array.size, np.int64)
+        seen, fetched = np.zeros(array.size, np.int64), threading.Event()
 
         def take(first, piece):
-            time.sleep(0.005)
+            fetched.wait()
             seen[first : first + piece.size] = piece
 
         with runtime.kept_ring(WORDS) as ring:
             monkeypatch.setattr(Future, "result", lambda future: None)
             staging.fetch(ring, array, take)
+            fetched.set()
             ring.threads.shutdown()
         assert not np.array_equal(seen, array)
 
