@@ -28,6 +28,7 @@ from tcgpu.kernels.chatterjee import breadth, chunks
 from tcgpu.kernels.chatterjee.chunks import ROW, WORD, bits_needed, position, words_needed
 from tcgpu.kernels.device.reduction import add_block_to
 
+SEARCH_BUDGET = {True: 1 << 27, False: 1 << 33}  # vertices and edges that a search passes: in main memory, on a GPU
 THREADS, MORE_THREADS = 256, 1024  # of a block; more where the shared memory of an SM holds only one or two blocks
 TASKS_PER_BLOCK = 4  # so that all blocks end at about the same time
 MIN_TASK, MAX_TASKS = 1 << 16, 1 << 24  # the least combinations that are worth a task; the most tasks
@@ -323,7 +324,7 @@ def split_for_device(graph, layout="s-utm", roots=256, **more):
     more: as `chunks.split` takes it.
     """
     device = runtime.facts()
-    searched, budget = (chunks, 1 << 27) if runtime.in_main_memory else (breadth, 1 << 33)  # vertices and edges
+    searched, budget = (chunks if runtime.in_main_memory else breadth), SEARCH_BUDGET[runtime.in_main_memory]
     return chunks.split(
         graph,
         shared_bits=8 * device.shared_per_block - TASK_BITS,
