@@ -213,8 +213,11 @@ def reduce_triangles(
         As in every verb: see `tcgpu.api`. Without an engine it is "cpu": the kernel for GPUs has not been measured.
         There is no method to choose, and no executor.
     f
-        `f(u, v, w)`, a Python function, which Numba compiles, or one that `numba.njit` made. It is called once for each
-        triangle u < v < w, in any order and by several threads. With `vertex_values` it is `f(u, v, w, x, y, z)`, and
+        `f(u, v, w)`, a Python function, which Numba compiles again when anything that it uses changes, or one that
+        `numba.njit` made, which keeps what it used first. It is called once for each triangle u < v < w, in any order
+        and by several threads. Its integers are those of compiled code: of 64 bits, beyond which they wrap around, and
+        without a sign where all operands are unsigned. Where `f` only computes with numbers, some triangles are tried
+        in Python, too, and integers that differ are an error. With `vertex_values` it is `f(u, v, w, x, y, z)`, and
         also takes the values of the three vertices; with `edge_values`, `f(u, v, w, uv, uw, vw)`, those of the three
         edges; with both, `f(u, v, w, x, y, z, uv, uw, vw)`. On a GPU it has fewer functions of Python and NumPy.
     vertex_values
@@ -239,9 +242,9 @@ def reduce_triangles(
     Raises
     ------
     MethodError
-        If `f` does not compile, or returns something else, or a bin that there is not. What `f` raises is raised; on a
-        GPU, MethodError in its place. On engines "gpu" and "sim" a division by zero raises nothing: it is infinite or
-        NaN, and 0 for integers.
+        If `f` does not compile, or returns something else, or a bin that there is not, or if its integers overflow for
+        a triangle that is tried. What `f` raises is raised; on a GPU, MethodError in its place. On engines "gpu" and
+        "sim" a division by zero raises nothing: it is infinite or NaN, and 0 for integers.
     GraphError
         If there is not a value for each vertex or edge, or an integer of the array does not fit 64 bits.
 

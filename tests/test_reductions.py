@@ -10,6 +10,7 @@ import pytest
 import tcgpu
 from tcgpu import Graph, GraphError, MethodError
 from tcgpu.cpu import edges, exact_sums, reductions
+from tcgpu.engines import native
 from tcgpu.engines.native import jit, set_threads
 
 GRAPHS, MOST = 100, 14
@@ -195,6 +196,40 @@ def test_integers_are_exact_beyond_64_bits():
 def test_a_function_may_be_one_of_numba():
     graph = tcgpu.generate.clique(6)
     assert tcgpu.reduce_triangles(graph, jit(polynomial)) == tcgpu.reduce_triangles(graph, polynomial)
+
+
+@pytest.mark.parametrize("engine", ["cpu", pytest.param("sim", marks=pytest.mark.sim)])
+def test_a_function_uses_what_is_there_now(engine):
+    """As kernels of one's own do in the simulator; a function like another one is compiled once."""
+    clique, weight = tcgpu.generate.clique(4), 2
+
+    def weights(u, v, w):
+        return weight
+
+    assert tcgpu.reduce_triangles(clique, weights, engine=engine) == 4 * weight
+    weight = 3
+    assert tcgpu.reduce_triangles(clique, weights, engine=engine) == 4 * weight
+    assert native.compiled(lambda u, v, w: weight) is native.compiled(lambda u, v, w: weight)
+
+
+def test_few_functions_are_kept():
+    made = [native.compiled(eval(f"lambda u, v, w: u + {number}")) for number in range(2 * native.MOST_COMPILED)]
+    assert list(native._compiled.values()) == made[native.MOST_COMPILED :]
+
+
+@pytest.mark.parametrize("f, values", [
+    (lambda u, v, w, x, y, z: x - y, np.arange(4, dtype=np.uint8)),
+    (lambda u, v, w, x, y, z: (0, x * 4), np.full(4, 2**62)),
+    (lambda u, v, w, x, y, z: x * y % 97, np.full(4, 2**40)),
+])  # fmt: skip
+def test_an_overflow_of_integers_is_an_error(f, values):
+    graph, bins = tcgpu.generate.clique(4), 1 if type(f(0, 1, 2, 3, 4, 5)) is tuple else None
+    for _ in range(2):
+        with pytest.raises(MethodError, match="in Python: integers of compiled .* compute with floats, or give int64"):
+            tcgpu.reduce_triangles(graph, f, values, bins=bins)
+    tcgpu.reduce_triangles(graph, f, values.astype(np.float64), bins=bins)
+    if values.dtype == np.uint8:
+        tcgpu.reduce_triangles(graph, f, values.astype(np.int64), bins=bins)
 
 
 @pytest.mark.parametrize("values", [

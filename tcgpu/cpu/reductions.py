@@ -17,7 +17,10 @@ from tcgpu.cpu.edges import all_edges, workers_for
 from tcgpu.cpu.exact_sums import add_float, add_integer, float_totals, integer_totals, zero_sums
 from tcgpu.cpu.orders import in_order
 from tcgpu.cpu.per_vertex import MAX_COPIES, in_edge_order_of
+from tcgpu.engines.kernel_language import names_of
+from tcgpu.engines.meaning import all_names
 from tcgpu.engines.native import (
+    MOST_COMPILED,
     STOPPED,
     compiled,
     fetch_add,
@@ -34,6 +37,8 @@ from tcgpu.suggest import unknown
 
 PLACES = "graph", "vertex", "edge"
 MOST_BINS = 2**31 - 1
+SAMPLE_EDGES, SAMPLE_ROWS = 16, 64  # edges whose first triangle is looked at, and how many rows for it
+ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "range", "round", "sum"}
 FEW_SUMS = 1 << 12  # every worker has an array of its own for no more sums than these
 
 I32 = np.int32
@@ -82,6 +87,7 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
     vertex_values = _checked("vertex_values", vertex_values, graph.n, "vertices")
     edge_values = _checked("edge_values", edge_values, graph.m, "edges")
     function, results = _typed(f, vertex_values, edge_values, bins, per)
+    _check_for_overflow(graph, function, vertex_values, edge_values)
     floats = any(kind.kind == "f" for kind in results[bins is not None :])
     own = in_order(graph, order, "triangles" if edge_values is None and per != "edge" else "support")
     number = None
@@ -150,6 +156,52 @@ def _typed(f, vertex_values, edge_values, bins, per):
     return function, results
 
 
+def _check_for_overflow(graph, function, vertex_values, edge_values):
+    """MethodError if f returns other integers for some triangles than Python, whose integers do not overflow.
+
+    Only where f computes with numbers alone: NumPy's functions, for example, have rules of their own.
+    """
+    f, tried = function.py_func, _tried(function)
+    dtypes = [np.dtype(int) if values is None else values.dtype for values in (vertex_values, edge_values)]
+    if tuple(dtypes) in tried or any(dtype.kind not in "biu" and dtype != np.float64 for dtype in dtypes):
+        return
+    names = names_of(f)
+    if not all(isinstance(names.get(name), (int, float)) or name in ARITHMETIC for name in all_names(f.__code__)):
+        return
+    for u, v, w, uv, uw, vw in _some_triangles(graph):
+        values = [] if vertex_values is None else [*vertex_values[[u, v, w]]]
+        values += [] if edge_values is None else [*edge_values[[uv, uw, vw]]]
+        try:
+            found = function(u, v, w, *values)
+            expected = f(u, v, w, *(value.item() for value in values))
+        except Exception:  # is raised again, or f is not called for this triangle any more
+            continue
+        pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
+        if any(isinstance(one, (int, np.integer)) and one != other for one, other in pairs):
+            raise MethodError(
+                f"f returns {found} for the triangle {(u, v, w)}, and {expected} in Python: integers of compiled code "
+                "have 64 bits, and no sign if all are unsigned. Let f compute with floats, or give int64 for unsigned"
+            )
+        tried.add(tuple(dtypes))
+
+
+@functools.lru_cache(maxsize=MOST_COMPILED)
+def _tried(function):
+    """A set of the dtypes of values with which a function has been tried in Python."""
+    return set()
+
+
+def _some_triangles(graph):
+    """Triangles (u, v, w, uv, uw, vw) at some edges (u, v), evenly spaced, and near them; uv is the edge's position."""
+    for uv in np.linspace(0, graph.m - 1, min(graph.m, SAMPLE_EDGES), dtype=np.int64).tolist():
+        u, v = int(np.searchsorted(graph.col_ptr, uv, "right")) - 1, int(graph.row_idx[uv])
+        at_u, at_v, ends = uv + 1, int(graph.col_ptr[v]), graph.col_ptr[[u + 1, v + 1]].tolist()
+        rows_u = graph.row_idx[at_u : min(at_u + SAMPLE_ROWS, ends[0])].tolist()
+        rows_v = graph.row_idx[at_v : min(at_v + SAMPLE_ROWS, ends[1])].tolist()
+        for w in sorted({*rows_u} & {*rows_v})[:1]:
+            yield u, v, w, uv, at_u + rows_u.index(w), at_v + rows_v.index(w)
+
+
 def _sums(graph, reduction):
     """The sums of a Reduction."""
     part = all_edges(graph)
@@ -166,7 +218,7 @@ def _sums(graph, reduction):
     take_edge = _no_values if reduction.edge_values is None else _values
 
     if graph.max_column > 1:  # always by other threads: Numba swallows an interrupt while it finds the type of f
-        run_threads(_reduce, graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put, take_vertex,
+        run_threads(_loop_for(reduction.f), graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put, take_vertex,
                     reduction.vertex_values, take_edge, reduction.edge_values, reduction.number, marks, hits,
                     reduction.size, True if shared else None, sums, fault,
                     workers=workers, queue=queue)  # fmt: skip
@@ -227,7 +279,12 @@ def _values(values, at):
     return values[U64(at[0])], values[U64(at[1])], values[U64(at[2])]
 
 
-@uncached
+@functools.lru_cache(maxsize=MOST_COMPILED)
+def _loop_for(f):
+    """The compiled `_reduce` for a function: each has one of its own, which is freed with it."""
+    return uncached(_reduce)
+
+
 def _reduce(
     worker, workers, col_ptr, row_idx, queue, bounds, f, put, take_vertex, vertex_values, take_edge, edge_values,
     number, all_marks, all_hits, size, shared, all_sums, fault,

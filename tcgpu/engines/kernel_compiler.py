@@ -43,6 +43,7 @@ from tcgpu.engines.kernel_language import (
     is_cuda,
     names_of,
     parameters,
+    refuse_recursion,
     source_tree,
 )
 from tcgpu.engines.meaning import all_names, meaning
@@ -363,6 +364,7 @@ def _numba_device_function(function):
 
 def _numbas(value):
     if isinstance(value, CallersFunction):
+        refuse_recursion(value.function)
         return numba_cuda().jit(device=True)(value.function)
     if isinstance(value, DeviceFunction):
         return _numba_device_function(value.py_func)

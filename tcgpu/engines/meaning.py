@@ -16,20 +16,23 @@ from tcgpu.engines.kernel_language import CallersFunction, is_cuda, names_of
 LIBRARIES = {*sys.stdlib_module_names, "numpy", "numba", "llvmlite", "cuda"}
 
 
-def meaning(function):
-    """The digest of a function: 64 hexadecimal digits, the same in every process."""
+def meaning(function, here=False):
+    """The digest of a function: 64 hexadecimal digits, the same in every process.
+
+    here: tell objects of this process apart by their addresses, too.
+    """
     texts, left = {}, [function]
     while left:
         function = left.pop()
         if function not in texts:
             code, used = _code_and_names(function.__code__)
             names = names_of(function)
-            values = [(name, _text(names[name], used, left)) for name in used if name in names]
+            values = [(name, _text(names[name], used, left, here)) for name in used if name in names]
             texts[function] = repr((code, function.__defaults__, values))
     return hashlib.sha256("\n".join(texts.values()).encode()).hexdigest()
 
 
-def _text(value, used, reached):
+def _text(value, used, reached, here):
     """A text that changes when a value does; a function is named, and added to `reached`. used: names of attributes."""
     function = _function(value)
     if function is not None:
@@ -41,14 +44,14 @@ def _text(value, used, reached):
         return value.__name__
     if isinstance(value, ModuleType):
         found = [(name, vars(value)[name]) for name in used if name in vars(value)]
-        return repr([(name, repr(each) if isinstance(each, ModuleType) else _text(each, used, reached))
+        return repr([(name, repr(each) if isinstance(each, ModuleType) else _text(each, used, reached, here))
                      for name, each in found])  # fmt: skip
     if isinstance(value, np.ndarray):  # all elements of a constant array: repr shortens it
-        return repr((value.dtype.str, value.shape, value.tobytes()))
+        return repr((value.dtype.str, value.shape, hashlib.sha256(np.ascontiguousarray(value)).hexdigest()))
     if isinstance(value, tuple):
-        return repr((type(value), [_text(each, used, reached) for each in value]))
+        return repr((type(value), [_text(each, used, reached, here) for each in value]))
     text = repr((value, getattr(value, "_fields", None)))  # the latter of classes
-    return repr(type(value)) if " at 0x" in text else text
+    return repr(type(value)) if " at 0x" in text and not here else text
 
 
 def _function(value):

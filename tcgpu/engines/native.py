@@ -11,12 +11,12 @@ callback of `progress` can interrupt it, and it then signals the workers to retu
 
 import _thread
 import atexit
-import functools
 import os
 import threading
 import time
 from collections import deque
 from queue import Empty, SimpleQueue
+from types import FunctionType
 
 from tcgpu import progress
 
@@ -32,11 +32,13 @@ with progress.uninterrupted():  # a part of Numba may never be imported again
     from numba.np.numpy_support import as_dtype, from_dtype
 
     from tcgpu.engines.code_cache import cached
+    from tcgpu.engines.meaning import meaning
 
 SHARE = 1 << 20  # elements of an array that a worker reads before it can be stopped
 MANY = 50_000  # for fewer elements, a second thread does not pay
 STOPPED = 1 << 62  # `queue[0]` of a stopped call
 POLL = 0.1  # seconds between two calls of the progress callback
+MOST_COMPILED = 16  # functions of callers that are kept
 GRACE = 0.3  # seconds that a stopped call waits for its workers, which otherwise end later
 
 
@@ -59,10 +61,24 @@ def uncached(function):
     return _compiled_in_pool(numba.njit(nogil=True, error_model="numpy")(function))
 
 
-@functools.cache
 def compiled(function):
-    """The dispatcher of a caller's function: it is compiled in each process, because it may change between them."""
-    return function if isinstance(function, Dispatcher) else _compiled_in_pool(numba.njit(nogil=True)(function))
+    """The dispatcher of a caller's function, as it and all that it uses are now; one of Numba's remains as it is.
+
+    Functions of the same meaning have the same. The last ones are kept, as compiled code takes memory.
+    """
+    if not isinstance(function, FunctionType):  # Numba says what is wrong
+        return function if isinstance(function, Dispatcher) else numba.njit(function)
+    key = meaning(function, here=True)
+    found = _compiled.pop(key, None)
+    if found is None or meaning(found.py_func, here=True) != key:  # it would be compiled for other arguments as it is
+        found = _compiled_in_pool(numba.njit(nogil=True)(function))
+    _compiled[key] = found
+    for old in list(_compiled)[:-MOST_COMPILED]:
+        _compiled.pop(old, None)
+    return found
+
+
+_compiled = {}  # meaning -> dispatcher, from the one on that was used first
 
 
 def result_types(dispatcher, *dtypes):
@@ -78,7 +94,9 @@ def result_types(dispatcher, *dtypes):
         return typeof(dispatcher).get_call_type(cpu_target.typing_context, arguments, {})
 
     try:
-        found = _in_pool(signature, dispatcher, tuple(map(from_dtype, dtypes))).return_type
+        arguments = tuple(map(from_dtype, dtypes))
+        known = dispatcher.overloads.get(arguments)
+        found = (known.signature if known else _in_pool(signature, dispatcher, arguments)).return_type
     except (NumbaError, NotImplementedError) as error:  # the latter for fields of structures
         raise TypeError(str(error)) from None
     found = types.unliteral(found)

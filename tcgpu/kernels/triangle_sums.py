@@ -23,9 +23,9 @@ from tcgpu.cpu.reductions import putting
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import CallersFunction, DeviceFunction
-from tcgpu.engines.native import NumbaError, uncached
+from tcgpu.engines.native import MOST_COMPILED, NumbaError, uncached
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint64
-from tcgpu.errors import GraphError, MethodError
+from tcgpu.errors import GraphError, KernelError, MethodError
 from tcgpu.kernels import Plan, Scan, launch, simulated
 from tcgpu.kernels.device.add_exactly import add_float, add_integer, add_sums
 from tcgpu.kernels.device.columns import find_columns
@@ -36,7 +36,7 @@ SHARED_BYTES = 16 << 10  # the most that the sums of a block take
 EDGE_US, STEP_US = 5, 2.5  # microseconds in the simulator for an edge, and for a step of a search
 NO_VALUES = np.zeros(0, np.int8)
 # of functions that numba-cuda has no code for, and of recursive ones
-COMPILER_ERRORS = NumbaError, NotImplementedError, LookupError, AttributeError, RecursionError
+COMPILER_ERRORS = NumbaError, NotImplementedError, LookupError, AttributeError, KernelError
 
 # `state`, int64: how many bins do not exist; of the first one u, v, w and the bin; how many threads came to their end
 WRONG, FIRST, BIN, ENDED, STATE_SIZE = 0, 1, 4, 5, 6
@@ -90,7 +90,7 @@ def values_at(values, at):
     return values[at[0]], values[at[1]], values[at[2]]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=MOST_COMPILED)
 def kernel_for(function, returns, dtypes, in_block):
     """The kernel that calls a function.
 
