@@ -4,8 +4,8 @@ It is in the folder that NUMBA_CACHE_DIR names, else in `native` in the user's c
 keep it beside the source, where it stays when the package is removed. If there is no folder that can be written to,
 Numba raises an exception; here the code is then kept in a private temporary folder, or not at all. A damaged file makes
 Numba fail at every later run; here the function is compiled again and the file overwritten. Numba looks for changes in
-the function's own file alone, and here what it calls and uses from other modules counts, too. Numba replaces files
-atomically, so several processes may write at once.
+the function's own file alone, and here what it calls and uses from other modules counts, too. Files are replaced
+atomically and named by what they hold, so several processes may write at once.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import stat
 import tempfile
 
 import numba
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.serialize import dumps
 
 from tcgpu.engines.cache_folder import cache_folder
@@ -53,47 +53,56 @@ class _UsersFolder(_user_wide):
 
 
 class _Content(FunctionCache._impl_class):
-    """The content of a file for a compiled function: a checksum, and what Numba writes; and the file's folder."""
+    """What is kept of a compiled function, as Numba does it, and in which folder."""
 
     _locator_classes = [_named, _UsersFolder, *_others]
 
-    def reduce(self, compiled):
-        content = dumps(super().reduce(compiled))
-        return hashlib.sha256(content).digest(), content
 
-    def rebuild(self, target_context, payload):
-        checksum, content = payload
-        if hashlib.sha256(content).digest() != checksum:
-            raise ValueError("wrong checksum")
-        return super().rebuild(target_context, pickle.loads(content))
+class _Files(IndexDataCacheFile):
+    """A file for each key of a function, named by the key: one that is damaged, or holds another key's, is missing.
+
+    Numba alone numbers the files, in an index. What then holds other code than the index says, because two processes
+    wrote at once or one was ended between its two files, would be run.
+    """
+
+    def save(self, key, data):
+        content = dumps((key, data))
+        self._save_data(self._name(key), (hashlib.sha256(content).digest(), content))
+
+    def load(self, key):
+        try:
+            checksum, content = self._load_data(self._name(key))
+            if hashlib.sha256(content).digest() == checksum:
+                kept, data = pickle.loads(content)
+                return data if kept == key else None
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # a damaged pickle may raise anything
+            log.debug("%s: damaged, compiled again: %r", self._name(key), error)
+        return None
+
+    def _name(self, key):
+        return self._data_name_pattern.format(number=int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:8]))
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of one function's machine code; damaged files are replaced."""
+    """Numba's cache of one function's machine code."""
 
     _impl_class = _Content
 
-    def _index_key(self, sig, codegen):
-        """Numba's key, which names only the function itself, and what the function reaches."""
-        return *super()._index_key(sig, codegen), meaning(self._py_func)
+    def __init__(self, function):
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, None)
 
-    def load_overload(self, sig, target_context):
-        """The code for a signature; None if there is none, or its file is damaged or holds another signature's."""
-        try:
-            compiled = super().load_overload(sig, target_context)
-            if compiled is None or compiled.signature.args == numba.core.sigutils.normalize_signature(sig)[0]:
-                return compiled
-        except Exception as error:  # a damaged pickle may raise anything
-            log.debug("%s: damaged, compiled again: %r", self.cache_path, error)
-        with contextlib.suppress(OSError):
-            self.flush()
-        return None
+    def _index_key(self, sig, codegen):
+        """Numba's version and key, which names only the function itself, and what the function reaches."""
+        return numba.__version__, *super()._index_key(sig, codegen), meaning(self._py_func)
 
     def save_overload(self, sig, data):
         """Write the code; if that fails (a full disk), the next run compiles again."""
         try:
             super().save_overload(sig, data)
-        except Exception as error:  # the index may have been damaged meanwhile, too
+        except Exception as error:
             log.debug("%s: not written: %r", self.cache_path, error)
 
 
