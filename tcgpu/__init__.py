@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tcgpu.subgraphs import cliques, count_subgraphs
     from tcgpu.tracing import trace
     from tcgpu.tracing.estimates import estimate
-    from tcgpu.tracing.trace_file import load_trace
+    from tcgpu.tracing.result import load_trace
 
 __version__ = "0.2.0"
 
@@ -76,7 +76,7 @@ _NAMES = {
     "subgraphs": "cliques count_subgraphs",
     "tracing": "trace",
     "tracing.estimates": "estimate",
-    "tracing.trace_file": "load_trace",
+    "tracing.result": "load_trace",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 # public name -> the module that it is

@@ -64,21 +64,23 @@ def three_threads(all_are_able, monkeypatch):
 def test_workers_count_together(three_threads):
     for name, knobs in (("R-MAT", {"near": 40, "hubs": 12}), ("cliques", {})):
         edges = raw(GRAPHS[name])
-        assert division.count(edges, Workers(three_threads.get_executor()), **knobs) == cpu.count(GRAPHS[name])
+        assert dask_members.count(edges, Workers(three_threads.get_executor()), **knobs) == cpu.count(GRAPHS[name])
     assert len(three_threads.meetings) == 1  # the group stays
 
 
 @pytest.mark.sim
 def test_an_error_of_all_members_is_raised(three_threads):
     with pytest.raises(GraphError, match="numbered from 0 to n - 1 = 4"):
-        division.count((np.arange(9), np.arange(9), 5), Workers(three_threads.get_executor()))
+        dask_members.count((np.arange(9), np.arange(9), 5), Workers(three_threads.get_executor()))
 
 
 @pytest.mark.sim
 def test_large_raw_edges_are_divided(three_threads, monkeypatch):
     monkeypatch.setattr(division, "LARGE", 1)
-    counted, count = [], division.count
-    monkeypatch.setattr(division, "count", lambda *args, **knobs: counted.append(count(*args, **knobs)) or counted[-1])
+    counted, count = [], dask_members.count
+    monkeypatch.setattr(
+        dask_members, "count", lambda *args, **knobs: counted.append(count(*args, **knobs)) or counted[-1]
+    )
     edges, executor = raw(GRAPHS["R-MAT"]), three_threads.get_executor(pure=False)
     assert tcgpu.count(edges, executor=executor) == cpu.count(GRAPHS["R-MAT"]) == counted[0]
     for options in ({"method": "cpu"}, {"engine": "cpu"}, {"parts": 3, "engine": "cpu"}):
@@ -123,7 +125,7 @@ def two_processes(faults, all_are_able, monkeypatch, tmp_path):
                 file.unlink()
             knobs = {"fails": fails, "times": times, "count": secrets.token_hex()}
             workers = SimpleNamespace(dask=client)
-            sums, processes, keys = zip(*division.results(EDGES, workers, **knobs), strict=True)
+            sums, processes, keys = zip(*dask_members.results(EDGES, workers, **knobs), strict=True)
             assert sorted(sums) == [sum(range(5)), sum(range(5, 10))] and len(set(keys)) == 1
             return set(processes), keys[0]
 
@@ -212,7 +214,7 @@ def test_without_nannies_a_death_is_told(all_are_able, monkeypatch, tmp_path):
             with distributed.Client(cluster) as client:
                 client.wait_for_workers(2, timeout=60)
                 with pytest.raises(WorkerLost, match="nannies would restart the others, but these have none"):
-                    division.results(EDGES, SimpleNamespace(dask=client))
+                    dask_members.results(EDGES, SimpleNamespace(dask=client))
         finally:
             for process in started:
                 process.kill()

@@ -21,6 +21,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.choice import visible_gpus
 from tcgpu.engines.groups import GpuGroup
 from tcgpu.errors import GraphError, WorkerLost
+from tcgpu.graph import edge_arrays
 
 LOOK_SECONDS = 0.005  # between two looks whether all members have finished
 CHECK_SECONDS = 1  # the same, whether one has left the cluster
@@ -62,7 +63,25 @@ def members_of(client):
     return found
 
 
-def results(client, task, u, v):
+def divides(edges, workers, *options):
+    """Whether the workers count these edges as a group: see `division.divides`. Two of them must be able to."""
+    return division.divides(edges, workers, *options) and len(members_of(workers.dask)) > 1
+
+
+def count(edges, workers, **knobs):
+    """The number of triangles of a graph that the workers count as a group."""
+    return sum(result.triangles for result in results(edges, workers, **knobs))
+
+
+def results(edges, workers, **knobs):
+    """The MemberResult of each member."""
+    u, v, *n = edge_arrays(edges)
+    task = division.Division(None, (), None, n[0] if n else None, knobs)
+    with division.one_at_a_time:
+        return _results(workers.dask, task, *division.on_host(u, v))
+
+
+def _results(client, task, u, v):
     """The MemberResult of each member. task: a Division without edges, key and members; u, v: arrays of the host."""
     lost, expected = None, 2
     for _ in range(1 + RESTARTS):

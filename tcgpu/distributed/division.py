@@ -190,7 +190,7 @@ def _only(knobs, *names):
 
 # --------------------------------------------------------------------------------------------------------- all members
 
-_members = fork_safe_lock()  # all workers of a pool count together, one graph at a time
+one_at_a_time = fork_safe_lock()  # all workers of a pool count together, one graph at a time
 _keys: WeakKeyDictionary[Executor, object] = WeakKeyDictionary()  # of the GpuGroup of a pool's processes
 
 
@@ -207,7 +207,10 @@ def is_on_gpus(edges):
 
 
 def divides(edges, workers, method, order, parts, resume, knobs):
-    """Whether the workers count these edges as a group; GraphError if they cannot, and the edges are on GPUs."""
+    """Whether the workers count these edges as a group; GraphError if they cannot, and the edges are on GPUs.
+
+    Of Dask's workers only whether they may: `dask_members` knows which of them can.
+    """
     on_gpus = is_on_gpus(edges)
     raw = isinstance(edges, tuple) and len(edges) in (2, 3)
     if not on_gpus and not (raw and workers.number > 1 and np.size(edges[0]) >= LARGE):
@@ -215,9 +218,7 @@ def divides(edges, workers, method, order, parts, resume, knobs):
     plain = method in (None, "adaptive") and order in (None, "auto", "degree") and parts is None and not resume
     able = plain and set(knobs) <= KNOBS
     if workers.dask is not None and not on_gpus:
-        from tcgpu.distributed import dask_members
-
-        return able and len(dask_members.members_of(workers.dask)) > 1
+        return able
     able = able and workers.name == "gpus" and runtime.nccl() is not None
     if on_gpus and not able:
         raise GraphError(
@@ -236,13 +237,8 @@ def results(edges, workers, **knobs):
     """The MemberResult of each worker."""
     u, v, *n = edge_arrays(edges)
     n = n[0] if n else None
-    if workers.dask is not None:
-        from tcgpu.distributed import dask_members
-
-        with _members:
-            return dask_members.results(workers.dask, Division(None, (), None, n, knobs), *_on_host(u, v))
     names = gpu_names() if workers.name == "gpus" else ()
-    with _members, _shared(u, v, names) as source:
+    with one_at_a_time, _shared(u, v, names) as source:
         for _ in range(1 + RESTARTS):
             key, found = _key(workers.executor) if names else Meeting(workers.number), None
             try:
@@ -295,11 +291,11 @@ def _shared(u, v, names):
     """A context with the edges as members take them: threads from the host, processes each on its own GPU."""
     if is_on_gpus((u, v)):
         return _in_parts(u, v, names)
-    u, v = _on_host(u, v)
+    u, v = on_host(u, v)
     return _uploaded(u, v, names) if names else nullcontext(HostEdges(u, v))
 
 
-def _on_host(u, v):
+def on_host(u, v):
     """The ends of edges as contiguous NumPy arrays of equal length."""
     u, v = (np.ascontiguousarray(unmasked(runtime.to_host(ends), name)) for ends, name in ((u, "u"), (v, "v")))
     _check_equal(u, v)

@@ -44,11 +44,14 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
     """The number of triangles of a graph; see `tcgpu.count`."""
     with workers_of(executor) as workers:
         if (ENGINE == "gpu" or workers.dask) and engine in (None, "gpu") and isinstance(graph, tuple):  # raw edges
-            from tcgpu.distributed import division
+            if workers.dask:
+                from tcgpu.distributed import dask_members as group
+            else:
+                from tcgpu.distributed import division as group
 
-            if division.divides(graph, workers, method, order, parts, resume, knobs):
+            if group.divides(graph, workers, method, order, parts, resume, knobs):
                 with underway(progress, "counting on several GPUs"):
-                    return division.count(graph, workers, **knobs)
+                    return group.count(graph, workers, **knobs)
         graph = opened(graph)
         options = {"method": method, "engine": engine, "knobs": knobs}
         name = "adaptive" if method is None and _fast(workers, engine) else method

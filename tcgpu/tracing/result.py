@@ -233,7 +233,7 @@ class Trace:
 
     def save(self, path: str | os.PathLike[str]):
         """Write the trace to a file, which `tcgpu.load_trace` reads."""
-        from tcgpu.tracing import trace_file  # which imports this module
+        from tcgpu.tracing import trace_file
 
         trace_file.save(self, path)
 
@@ -318,6 +318,19 @@ class Traces(list):
 
     def _repr_html_(self):
         return joined(self.totals()._repr_html_(), *(element("p", each) for each in self.mistakes))
+
+
+def load_trace(path: str | os.PathLike[str]) -> Trace:
+    """Read a trace that `Trace.save` wrote.
+
+    Raises
+    ------
+    FormatError
+        If the file is none, or damaged.
+    """
+    from tcgpu.tracing import trace_file
+
+    return trace_file.load(path, Trace, Launch)
 
 
 def _pictures():

@@ -17,7 +17,6 @@ from tcgpu.graph import Graph
 from tcgpu.tracing.events import Events
 from tcgpu.tracing.gpus import gpu_of
 from tcgpu.tracing.recorder import COLUMNS
-from tcgpu.tracing.result import Launch, Trace
 from tcgpu.tracing.rewriting import Counts, Function, Site
 
 MADE_BY = "tcgpu trace 3"
@@ -50,14 +49,8 @@ def save(trace, path):
         binary.write_archive({DESCRIPTION: text} | arrays, stream, zipfile.ZIP_DEFLATED)
 
 
-def load_trace(path) -> Trace:
-    """Read a trace that `Trace.save` wrote.
-
-    Raises
-    ------
-    FormatError
-        If the file is none, or damaged.
-    """
+def load(path, trace_class, launch_class):
+    """The `trace_class` that a file holds, with launches of `launch_class`; FormatError if it is none, or damaged."""
     [text] = binary.read_archive(path, [DESCRIPTION], "no trace of tcgpu in it").values()
     try:
         description = json.loads(text.tobytes())
@@ -67,11 +60,12 @@ def load_trace(path) -> Trace:
         names = ["col_ptr", "row_idx", *(f"{name}_{k}" for k in range(len(launches)) for name in COLUMNS)]
         arrays = binary.read_archive(path, names, "no events in it")
         functions = [Function(name, first, tuple(lines)) for name, first, lines in description["functions"]]
-        return Trace(
+        gpu = gpu_of(description["gpu"])
+        return trace_class(
             description["method"],
             Graph(arrays["col_ptr"], arrays["row_idx"], **description["graph"]),
             description["knobs"],
-            [_launch(launch, k, arrays, functions, gpu_of(description["gpu"])) for k, launch in enumerate(launches)],
+            [launch_class(**_fields(launch, k, arrays, functions), gpu=gpu) for k, launch in enumerate(launches)],
             description["triangles"],
             description["gpu"],
         )
@@ -81,8 +75,8 @@ def load_trace(path) -> Trace:
         raise FormatError(f"{path}: not a whole trace: {error}") from None
 
 
-def _launch(description, number, arrays, functions, gpu):
-    """The Launch of this number."""
+def _fields(description, number, arrays, functions):
+    """The fields of the launch of this number, but for the GPU."""
     sites = {}
     for key, (kind, function, line, operations, counts, *more) in description.pop("sites").items():
         barrier, expression, branches, *others = more
@@ -93,4 +87,4 @@ def _launch(description, number, arrays, functions, gpu):
     events = Events(sites=sites, **known | {"signed": set(known["signed"])}, **columns)
     if events.lane.size != events.address.size or events.lane.size != events.lanes.sum():
         raise ValueError(f"launch {number} has {events.lane.size} accesses, not {events.lanes.sum()}")
-    return Launch(**description, events=events, gpu=gpu)
+    return description | {"events": events}
