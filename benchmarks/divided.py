@@ -88,7 +88,7 @@ def measured(scale, gpus, repeats, workers):
     if median(alone):
         check = [found for found, _ in alone]
     else:
-        check = [counted_before(scale), division.count(edges, workers, **FAR_ALONE)]
+        check = [counted_before(scale), sum(each.triangles for each in division.results(edges, workers, **FAR_ALONE))]
     host = [np.concatenate([runtime.to_host(part) for part in ends]) for ends in edges[:2]] if times else None
     del edges
     from_host = [on_all((*host, 1 << scale), workers) for _ in times]

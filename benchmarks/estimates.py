@@ -251,7 +251,8 @@ def probes():
     blocks = facts.sms * 8
     part = (1 << 28) // blocks // 1024 * 1024
     round_ns = per_round(stream, blocks, 256, np.zeros(1 << 28, np.int32), 1, 3, part)
-    yield "memory efficiency", 4 * part * blocks / round_ns / gpus.gpu_like(facts.name).bandwidth, "of the data sheet"
+    bandwidth = next(gpu.bandwidth for name, gpu in gpus.GPUS.items() if facts.name.startswith(name))
+    yield "memory efficiency", 4 * part * blocks / round_ns / bandwidth, "of the data sheet"
 
 
 # -------------------------------------------------------------------------------------------------- times and counters

@@ -31,7 +31,7 @@ import gpu
 
 from tcgpu import formats, generate, measurement, records
 from tcgpu.distributed import executors, pool, shared_arrays, shares, slices, worker
-from tcgpu.engines import choice, runtime
+from tcgpu.engines import choice, runtime, staging
 from tcgpu.engines.choice import ENGINE
 from tcgpu.kernels.device_graph import DeviceGraph
 
@@ -62,7 +62,8 @@ def columns(edges, folder):
     device = DeviceGraph.from_edges(u, v, n)
     for order in ("natural", "degree"):
         formats.write(device.ordered(order).to_graph(), Path(folder, order), "folder")
-    runtime.release_memory()
+    staging.end_rings()
+    runtime.release_device_memory()
     return [formats.open_folder(Path(folder, order)) for order in ("natural", "degree")]
 
 

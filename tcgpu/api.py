@@ -26,6 +26,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from itertools import compress
 from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
 
 import numpy as np
@@ -331,9 +332,7 @@ def k_truss(graph: Any, k: int, **options: Unpack[Options]) -> Graph:
     """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
         raise MethodError(f"k must be a whole number of at least 2, not {k!r}")
-    engine = _truss_engine("k_truss", options)
-    graph = as_graph(_opened(graph))
-    return _without_isolated(graph, _peel("peel", engine, options, graph, int(k)))
+    return _without_isolated(*_peeled("k_truss", "peel", graph, options, int(k)))
 
 
 @_verb
@@ -345,8 +344,7 @@ def truss_numbers(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     numpy.ndarray
         int32, one number of at least 2 an edge, in the order of `graph.edges()`.
     """
-    engine = _truss_engine("truss_numbers", options)
-    return _peel("numbers", engine, options, as_graph(_opened(graph)))
+    return _peeled("truss_numbers", "numbers", graph, options)[1]
 
 
 def truss_engine(engine: str | None = None) -> str:
@@ -424,31 +422,28 @@ def _neighbour_pairs(graph):
     return degree * (degree - 1) // 2
 
 
-def _truss_engine(verb, options):
-    """Check the options of a truss verb; return the engine that they name, or None."""
+def _peeled(verb, function, graph, options, *args):
+    """The Graph, and what a function of the engine's module returns of it.
+
+    function: "peel", of a graph and k, marks the edges that stay; "numbers", of a graph.
+    """
     _check_only(verb, {"cpu", K_TRUSS.name}, ENGINES, options)
     method, engine, order = options["method"], options["engine"], options["order"]
     if order not in (None, "natural"):
         raise MethodError(f"{verb} works in the graph's own order, not in {order!r}: leave order= out")
     if method == "cpu" and engine in GPU or method == K_TRUSS.name and engine == "cpu":
         raise EngineError(f"method {method!r} does not run on {engine!r}")
-    if method is None:
-        return engine
-    return "cpu" if method == "cpu" else engine_of(K_TRUSS, engine)
-
-
-def _peel(function, engine, options, graph, *args):
-    """Call `peel(graph, k)`, which marks the edges that stay, or `numbers(graph)`, of the module of the engine."""
-    name = truss_engine(engine)
+    name = engine_of(K_TRUSS, engine) if method == K_TRUSS.name else truss_engine(method or engine)
+    graph = as_graph(_opened(graph))
     with underway(options["progress"], f"peeling {graph.m:,} edges on {name}"):
         if name == "cpu":
             from tcgpu.cpu import truss
 
-            return getattr(truss, function)(graph, *args)
+            return graph, getattr(truss, function)(graph, *args)
         from tcgpu.kernels import peeling
 
-        with on_engine(K_TRUSS, engine, options["max_seconds"]):
-            return getattr(peeling, function)(graph, *args)
+        with on_engine(K_TRUSS, name, options["max_seconds"]):
+            return graph, getattr(peeling, function)(graph, *args)
 
 
 def _without_isolated(graph, keep):
@@ -458,10 +453,8 @@ def _without_isolated(graph, keep):
     number = np.cumsum(joined, dtype=np.int32) - np.int32(1)
     col_ptr = np.append(left.col_ptr[:-1][joined], left.m)
     labels = graph.labels
-    if labels is None:
-        labels = None if joined.all() else np.flatnonzero(joined)
-    elif isinstance(labels, np.ndarray):
-        labels = labels[joined]
-    else:
-        labels = [labels[v] for v in np.flatnonzero(joined)]
+    if labels is not None:
+        labels = labels[joined] if isinstance(labels, np.ndarray) else list(compress(labels, joined))
+    elif not joined.all():
+        labels = np.flatnonzero(joined)
     return Graph(locked(col_ptr), locked(number[left.row_idx]), labels=labels, name=graph.name, validate=False)

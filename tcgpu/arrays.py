@@ -27,6 +27,13 @@ def repeat(values, repeats):
     return np.repeat(values, np.asarray(repeats).astype(np.intp, copy=False))
 
 
+def running_sums(values):
+    """Before each value, the sum of those before it; then the sum of all (int64)."""
+    sums = np.zeros(values.size + 1, np.int64)
+    np.cumsum(values, out=sums[1:])
+    return sums
+
+
 def sum_exactly(values):
     """The sum of int64 values as a Python int, however large."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
+from tcgpu.declarations import USUAL_KNOBS, Knob, Method
 from tcgpu.graph import as_graph
 
 REPORT, BISSON_FATICA, TRICORE, BASELINE = "report", "Bisson & Fatica", "TriCore", "TriCore's baseline"
@@ -40,18 +40,13 @@ def planner(name: str, prepare: Callable[[Any, str], Any] = as_graph) -> Callabl
 
 def _method(home, name, source, summary, tasks=None, order="natural", shares=False, **knobs):
     """A Method whose kernels are in `tcgpu.<home>`; a knob is a Knob, or the default of `threads` or `blocks`."""
-    usual = {"threads": threads_knob, "blocks": blocks_knob}
-    declared = ((key, knob if isinstance(knob, Knob) else usual[key](knob)) for key, knob in knobs.items())
-    declared = tuple(replace(knob, name=key) for key, knob in declared)
+    for key, knob in knobs.items():
+        knobs[key] = replace(knob if isinstance(knob, Knob) else replace(USUAL_KNOBS[key], default=knob), name=key)
     engines = ("cpu",) if home == "cpu" else ("gpu", "sim")
-    return Method(name, source, summary, order, engines, tasks, declared, shares=shares, home=f"tcgpu.{home}")
+    return Method(name, source, summary, order, engines, tasks, (*knobs.values(),), shares=shares, home=f"tcgpu.{home}")
 
 
-def _by_name(*methods):
-    return {method.name: method for method in methods}
-
-
-METHODS: dict[str, Method] = _by_name(
+METHODS: dict[str, Method] = {method.name: method for method in (
     _method(
         "kernels.report.naive", "naive", REPORT,
         "a thread per nonzero, two-pointer dot product of two columns", ("nonzeros", "merge"),
@@ -163,6 +158,6 @@ METHODS: dict[str, Method] = _by_name(
         "native threads: rows of bits for hubs; compared rows, packed words or bitmaps for the rest",
         order="auto",
     ),
-)  # fmt: skip
+)}  # fmt: skip
 K_TRUSS = _method("kernels.peeling", "k_truss", "ours",
                   "weak edges are peeled off from a queue, and each triangle is broken once")  # fmt: skip

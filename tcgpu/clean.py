@@ -10,7 +10,7 @@ from importlib import import_module
 
 import numpy as np
 
-from tcgpu.arrays import Columns, bincount, repeat
+from tcgpu.arrays import Columns, bincount, repeat, running_sums
 from tcgpu.engines.choice import in_numpy
 
 MAX_VERTICES = 2**31 - 1  # so a row number and the direction of an edge fit in 32 bits
@@ -47,7 +47,8 @@ def clean_columns(u, v, n, rank=None):
     u, v = ((ends if rank is None else rank[ends]).astype(np.int64) for ends in (u, v))
     no_loop = u != v
     loops, u, v = int(u.size - np.count_nonzero(no_loop)), u[no_loop], v[no_loop]
-    directed = np.unique((np.minimum(u, v) * n + np.maximum(u, v)) << 1 | (u > v))
+    directed = np.sort((np.minimum(u, v) * n + np.maximum(u, v)) << 1 | (u > v))
+    directed = directed[np.diff(directed, prepend=-1) > 0]  # numpy.unique imports numpy.ma
     edges = directed >> 1
     edges = edges[np.diff(edges, prepend=-1) > 0]
     lengths = bincount(edges // max(n, 1), minlength=n)
@@ -68,12 +69,6 @@ def column_of_each(col_ptr, m):
 
 
 @compiled_for_many
-def longest_column(col_ptr):
-    """The length of the longest column."""
-    return int(np.diff(col_ptr).max(initial=0))
-
-
-@compiled_for_many
 def occurrences(n, *lists):
     """How often each of 0..n-1 occurs in one or more lists (int32)."""
     return sum(bincount(values, minlength=n) for values in lists).astype(np.int32)
@@ -83,14 +78,6 @@ def occurrences(n, *lists):
 def degrees(col_ptr, row_idx):
     """The number of neighbours of each vertex (int64): the length of its column and of its row."""
     return np.diff(col_ptr) + bincount(row_idx, minlength=col_ptr.size - 1)
-
-
-@compiled_for_many
-def running_sums(values):
-    """Before each value, the sum of those before it; then the sum of all (int64)."""
-    sums = np.zeros(values.size + 1, np.int64)
-    np.cumsum(values, out=sums[1:])
-    return sums
 
 
 @compiled_for_many
@@ -150,45 +137,3 @@ def compact(u, v):
     number, n = number.astype(np.int32), ids.size
     is_vertex = n == 0 or ids[0] == 0 and ids[-1] == n - 1
     return number[: u.size], number[u.size :], n, None if is_vertex else ids.astype(np.int64)
-
-
-# -------------------------------------------------------------------------------------- statistics of a sample of edges
-
-
-def sample_edges(m, n):
-    """Indices of random edges out of m, for the three functions below: enough for about a hundred coincidences.
-
-    Every k-th edge of a sorted list would not work: these edges have few vertices in common.
-    """
-    return np.random.default_rng(0).choice(m, min(m, 2000 + int(8 * n**0.5)), replace=False)
-
-
-def relative_distance(u, v, n):
-    """The median of |u - v| / n over the edges: small if neighbours have close numbers."""
-    return float(np.median(np.abs(u.astype(np.int64) - v))) / n if u.size else 0.0
-
-
-def degree_skew(u, v, n):
-    """The mean squared degree over the squared mean degree: 1 if all degrees are equal. Estimated from random edges.
-
-    Two random ends of edges are the same vertex with probability sum(d^2) / (2m)^2: so coincidences estimate the sum.
-    """
-    half = u.size // 2
-    one, other = np.concatenate((u[:half], v[:half])), np.concatenate((u[half:], v[half:]))
-    return _coincidences(one, other) * n / max(one.size * other.size, 1)
-
-
-def lookups_per_edge(u, v, m):
-    """The mean length of column i over the nonzeros (i, j), estimated from random edges out of m.
-
-    The larger end of one is the smaller end of another with probability sum(row length * column length) / m^2.
-    """
-    half = u.size // 2
-    one, other = np.minimum(u, v)[:half], np.maximum(u, v)[half:]
-    return _coincidences(one, other) * m / max(one.size * other.size, 1)
-
-
-def _coincidences(a, b):
-    """The number of pairs (k, l) with a[k] == b[l]."""
-    a, b = np.sort(a), np.sort(b)
-    return int((np.searchsorted(b, a, side="right") - np.searchsorted(b, a, side="left")).sum())

@@ -57,14 +57,11 @@ class Knob:
         return f"{self.low:,} or more" if self.real else f"{self.low:,} to {self.high:,}"
 
 
-def threads_knob(default, **more):
-    """The knob `threads`."""
-    return Knob(default, "threads of a block", 1, 1024, **more)
-
-
-def blocks_knob(default, **more):
-    """The knob `blocks`."""
-    return Knob(default, "blocks of a launch, at most", 1, **more)
+# those of most kernels, without a default
+USUAL_KNOBS = {
+    "threads": Knob(None, "threads of a block", 1, 1024),
+    "blocks": Knob(None, "blocks of a launch, at most", 1),
+}
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@
     tcgpu.generate.edges("rmat", 16, seed=1)              its edges as drawn, with loops and duplicates: (u, v, n)
 
 Every generator takes sizes and `seed=0` by keyword. The same arguments give the same graph on every machine, with any
-number of threads and any version of NumPy, whose own random numbers may change (see `_random_at`). The name of a graph
-is the call that made it. No size is too small: a graph without room for edges has none.
+number of threads and any version of NumPy, whose own random numbers may change (see `draws_in_numpy`). The name of a
+graph is the call that made it. No size is too small: a graph without room for edges has none.
 """
 
 import functools
@@ -14,7 +14,6 @@ import inspect
 import math
 import os
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -26,7 +25,6 @@ from tcgpu.graph import Graph
 from tcgpu.suggest import bound, unknown
 
 U64 = np.uint64
-GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so its multiples pass all 64-bit numbers before one repeats
 LARGEST = {"seed": 2**63 - 1, "scale": 30, "a": 1, "b": 1, "c": 1, "a + b + c": 1, "kept": 1, "rewired": 1}  # arguments
 SECONDS_A_DRAW = 2e-8  # by NumPy, about
 EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
@@ -106,8 +104,7 @@ def rmat(
     n, m = 1 << scale, edge_factor << scale
     _check_fits(n, m)
     bounds = np.minimum(np.round(np.cumsum([a, b, c]) * 2**32), 2**32).astype(np.uint64)
-    draw_rmat = getattr(_natively(m * scale), "draw_rmat", _draw_rmat)
-    return *draw_rmat(scale, m, bounds, U64(seed), bool(permuted)), n
+    return *_draws(m * scale).draw_rmat(scale, m, bounds, U64(seed), bool(permuted)), n
 
 
 @_generator
@@ -134,9 +131,7 @@ def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
     with needing("scipy", "a Delaunay triangulation"):
         from scipy.spatial import Delaunay
 
-    native = _natively(n)
-    triangulated = native.in_a_thread(Delaunay, points) if native else Delaunay(points)
-    corners = triangulated.simplices.astype(np.int32, copy=False).T
+    corners = _draws(n).in_a_thread(Delaunay, points).simplices.astype(np.int32, copy=False).T
     return corners.ravel(), np.roll(corners, 1, axis=0).ravel(), n
 
 
@@ -256,7 +251,7 @@ def barabasi_albert(n: int, k: int, *, seed: int = 0):
     m = max(first - 1, 0) + (n - first) * k
     _check_fits(n, m)
     ends = np.empty(2 * m, np.int32)
-    getattr(_natively(20 * m), "attach", _attach)(first, n, k, U64(seed), ends)
+    _draws(20 * m).attach(first, n, k, U64(seed), ends)
     return ends[0::2].copy(), ends[1::2].copy(), n
 
 
@@ -340,13 +335,12 @@ class _Random:
     """A stream of random numbers, drawn as arrays."""
 
     def __init__(self, seed):
-        self._key, self._drawn = U64(_mixed(U64(seed) + GOLDEN)), 0
+        self._seed, self._drawn = U64(seed), 0
 
     def numbers(self, count):
         """uint64, all of them equally likely."""
         first, self._drawn = self._drawn, self._drawn + count
-        native = _natively(count)
-        return native.draw(self._key, first, count) if native else _random_at(self._key, np.arange(count) + first)
+        return _draws(count).draw(self._seed, first, count)
 
     def uniform(self, count):
         """float64 in 0 <= x < 1."""
@@ -424,9 +418,7 @@ def _cliques(n, largest, pairs, seed):
     sizes = np.concatenate(sizes)
     first = np.concatenate(([0], np.cumsum(sizes * (sizes - 1) // 2)))
     cliques = int(np.searchsorted(first, pairs))
-    if native := _natively(int(first[cliques])):
-        return native.draw_cliques(n, sizes[:cliques], first[: cliques + 1], U64(seed))
-    return _draw_cliques(n, sizes[:cliques], U64(seed))
+    return _draws(int(first[cliques])).draw_cliques(n, sizes[:cliques], first[: cliques + 1], U64(seed))
 
 
 def _sample(possible, count, random):
@@ -448,87 +440,13 @@ def _pair_of(code):
     return (code - i * (i - 1) // 2).astype(np.int32), i.astype(np.int32)
 
 
-# In NumPy; `cpu.draws` has the same compiled, for many edges
-
-
-def _natively(count):
-    """The compiled functions, or None if NumPy draws so many random numbers or edges as fast."""
+def _draws(count):
+    """The module that draws so many random numbers or edges fastest: compiled, or in NumPy."""
     if in_numpy(SECONDS_A_DRAW * count):
-        return None
-    from tcgpu.cpu import draws
-
+        from tcgpu import draws_in_numpy as draws
+    else:
+        from tcgpu.cpu import draws
     return draws
-
-
-def _mixed(x):
-    """Scramble 64-bit numbers: the finisher of splitmix64."""
-    with np.errstate(over="ignore"):
-        x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> U64(27))) * U64(0x94D049BB133111EB)
-    return x ^ (x >> U64(31))
-
-
-def _random_at(key, k):
-    """The k-th random numbers of a stream. There is no state, so one may begin anywhere."""
-    with np.errstate(over="ignore"):
-        return _mixed(key + np.asarray(k, U64) * GOLDEN)
-
-
-def _draw_rmat(scale, m, bounds, seed, permuted):
-    """Both ends of each edge; each random number decides two levels."""
-    key = _mixed(seed + GOLDEN)
-    a, ab, abc = bounds
-    draws, first = (scale + 1) // 2, np.arange(m, dtype=U64) * U64((scale + 1) // 2)
-    i = j = np.zeros(m, U64)
-    for level in range(draws):
-        x = _random_at(key, first + U64(level))
-        for half in (x >> U64(32), x & U64(0xFFFFFFFF)):
-            low = half >= ab
-            i = i << U64(1) | low
-            j = j << U64(1) | ((half >= a) ^ low ^ (half >= abc))
-    ends = (end >> U64(scale & 1) for end in (i, j))
-    return (end.astype(np.int32) for end in (map(partial(_permuted, scale, key), ends) if permuted else ends))
-
-
-def _permuted(bits, key, x):
-    """A permutation of the numbers below 2^bits: rounds of multiplications and shifts that have inverses."""
-    mask, fold = U64((1 << bits) - 1), U64((bits + 1) // 2)
-    for _ in range(3):
-        key = _mixed(key)
-        with np.errstate(over="ignore"):
-            x = (x * (key | U64(1)) + (key >> U64(32))) & mask
-        x ^= x >> fold
-    return x
-
-
-def _draw_cliques(n, sizes, seed):
-    """Edges of cliques: each takes s vertices, from a random one on, and links each to all before it."""
-    key, ends = _mixed(seed + GOLDEN), [np.empty((2, 0), np.int64)]
-    for clique, size in enumerate(sizes.tolist()):
-        clique_key, place = _random_at(key, clique), np.arange(size)
-        start, spread = int(_mixed(clique_key) % U64(n)), max(1, min(4, n // size))
-        members = (start + place * spread + (_random_at(clique_key, place + 1) % U64(spread)).astype(np.int64)) % n
-        ends.append(members[np.array(np.tril_indices(size, -1))[::-1]])
-    return np.concatenate(ends, axis=1).astype(np.int32)
-
-
-def _attach(first, n, k, seed, ends):
-    """Fill `ends` with both ends of every edge. A random element of it is a vertex with probability ~ its degree."""
-    key, put, drawn = _mixed(seed + GOLDEN), 2 * max(first - 1, 0), 0
-    ends[1:put:2] = np.arange(1, first)
-    ends[:put:2] = 0
-    found, numbers = ends[:put].tolist(), []
-    for v in range(first, n):
-        before, taken = len(found), []
-        while len(taken) < k:
-            if drawn == len(numbers):
-                numbers += _random_at(key, np.arange(drawn, 2 * drawn + 64)).tolist()
-            other = found[numbers[drawn] % before]
-            drawn += 1
-            if other not in taken:
-                taken.append(other)
-        found += [end for other in taken for end in (other, v)]
-    ends[:] = found
 
 
 # Checks of arguments

@@ -9,7 +9,7 @@ out a new view each time, because NumPy lets a caller change the shape and type 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, compress
 from pathlib import Path
 from typing import Any, Self
@@ -22,10 +22,6 @@ from tcgpu.errors import GraphError, MethodError
 from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
-# degree order pays if the three quantities, as `clean` estimates them, all exceed these limits
-MIN_RELATIVE_DISTANCE = 1 / 64
-MIN_DEGREE_SKEW = 2.5
-MIN_LOOKUPS_PER_EDGE = 4
 NOT_SQUARE = (
     "an adjacency matrix is square; if rows and columns of A are two sets of vertices, "
     "scipy.sparse.block_array([[None, A], [A.T, None]]) is the matrix of their graph"
@@ -166,8 +162,9 @@ class Graph:
             labels = names if names is None else locked(names)
         n = _vertex_count(n, u, v)
         if known_order(order) == "auto":
-            drawn = clean.sample_edges(u.size, n)
-            order = best_order(u[drawn], v[drawn], n, u.size)
+            from tcgpu.sampled_order import faster_order
+
+            order = faster_order(u.size, n, lambda drawn: (u[drawn], v[drawn]))
         rank = None
         if order == "degree":
             rank = clean.rank_by_degree(clean.occurrences(n, u, v))
@@ -300,7 +297,7 @@ class Graph:
     @cached_property
     def max_column(self) -> int:
         """The length of the longest column."""
-        return clean.longest_column(self._col_ptr)
+        return max((int(lengths.max()) for lengths in _differences(self._col_ptr)), default=0)
 
     @cached_property
     def max_degree(self) -> int:
@@ -431,9 +428,10 @@ class Graph:
     @cached_property
     def _auto(self):
         """The order that "auto" stands for."""
-        drawn = clean.sample_edges(self.m, self.n)
-        column = np.searchsorted(self._col_ptr, drawn, side="right") - 1
-        return best_order(self._row_idx[drawn], column, self.n, self.m)
+        from tcgpu.sampled_order import faster_order
+
+        column = partial(np.searchsorted, self._col_ptr, side="right")
+        return faster_order(self.m, self.n, lambda drawn: (self._row_idx[drawn], column(drawn) - 1))
 
     def _rank_in(self, order, seed):
         if order == "degree":
@@ -549,16 +547,6 @@ def _can_cancel(values):
     if values.dtype.kind not in "iuf" or not (values >= 0).all():
         return True
     return values.dtype.kind in "iu" and int(values.max()) * values.size > np.iinfo(values.dtype).max  # may wrap
-
-
-def best_order(u, v, n, m):
-    """The faster order to count a graph of m edges in, estimated from random edges (u, v) of it."""
-    pays = (
-        clean.relative_distance(u, v, n) > MIN_RELATIVE_DISTANCE
-        and clean.degree_skew(u, v, n) > MIN_DEGREE_SKEW
-        and clean.lookups_per_edge(u, v, m) > MIN_LOOKUPS_PER_EDGE
-    )
-    return "degree" if pays else "natural"
 
 
 def known_order(order):

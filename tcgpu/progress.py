@@ -14,7 +14,6 @@ functions on the CPU. A launch on a GPU cannot be ended half-way. Two context ma
     with underway(display, "counting 1,000 edges"):       # by the share that the work reports by `pulse`, or the time
 """
 
-import os
 import signal
 import sys
 import threading
@@ -22,10 +21,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 PATIENCE = 0.5  # seconds until a bar appears with display=None; most counts are done by then
-REFRESH = 0.1  # seconds between two updates of a bar
-REFRESH_ELSEWHERE = 1.0  # the same where stderr is neither a terminal nor a notebook's
-KNOWN = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"  # tqdm's format of a share of the work
-UNKNOWN = "{desc}: {elapsed}"  # and of work that has reported none
 
 _callback = ContextVar("callback", default=None)
 _part = ContextVar("part", default=(0.0, 1.0))  # the part of all the work that runs now, as two shares
@@ -142,7 +137,7 @@ def progress(display, total, what, done=0.0):
     True: a bar, in a notebook or on stderr. None: a bar if stderr is a terminal, once the work has taken a while.
     False: nothing. A function is called with what is done and the total.
     """
-    with _shown(display, what, total, KNOWN) as show:
+    with _shown(display, what, total, True) as show:
         yield Progress(total, show, done)
 
 
@@ -152,7 +147,7 @@ def underway(display, what):
 
     Until it reports one, the bar shows for how long it has run.
     """
-    with _shown(display, what, 1.0, UNKNOWN) as show:
+    with _shown(display, what, 1.0, False) as show:
         if show is None:
             yield
             return
@@ -163,73 +158,27 @@ def underway(display, what):
 
 
 @contextmanager
-def _shown(display, what, total, form):
+def _shown(display, what, total, known):
     """A function of what is done and the total that shows them, according to `display`; None if nothing is shown."""
     if callable(display):
         yield display
-    elif display or (display is None and sys.stderr.isatty()):
-        bar = None
-        try:
-            with uninterrupted():
-                bar = _Bar(what, total, form, 0.0 if display else PATIENCE)
-            yield bar.show
-        finally:
-            if bar is not None:
-                bar.close()
-    else:
+        return
+    if not (display or (display is None and sys.stderr.isatty())):
         yield None
+        return
 
-
-class _Bar:
-    """A tqdm bar that appears after `patience` seconds; a thread updates it while the work reports nothing."""
-
-    def __init__(self, what, total, form, patience):
-        in_notebook = _in_notebook()
-        if in_notebook:
-            from tqdm.notebook import tqdm
-        else:
-            from tqdm.std import tqdm
-        self.lock, self.closed, self.patience = threading.RLock(), threading.Event(), patience
-        self.pause = REFRESH if in_notebook or sys.stderr.isatty() else REFRESH_ELSEWHERE
-
-        class Bar(tqdm):
-            _lock = self.lock  # tqdm's own is a semaphore of the system
-            monitor_interval = 0  # no second thread
-
-        self.tqdm = Bar(desc=f"tcgpu: {what}", total=total, leave=False, miniters=0, mininterval=self.pause, nrows=20,
-                        ncols=None if in_notebook else _columns(), bar_format=form, delay=patience)  # fmt: skip
-        self.thread = threading.Thread(target=self._refresh, name="tcgpu progress", daemon=True)
-        self.thread.start()
-
-    def show(self, done, total):
-        with uninterrupted(), self.lock:
-            self.tqdm.bar_format = KNOWN
-            self.tqdm.update(done - self.tqdm.n)
-
-    def _refresh(self):
-        if self.patience and self.closed.wait(self.patience):
-            return
-        self.tqdm.delay = 0  # else `close` leaves a bar that only this thread has shown
-        while not self.closed.wait(self.pause):
-            self.tqdm.refresh()
-
-    def close(self):
+    def show(done, total):
         with uninterrupted():
-            self.closed.set()
-            self.thread.join()
-            self.tqdm.close()
-            del self.tqdm  # its end, too, swallows interrupts
+            bar.show(done)
 
-
-def _columns():
-    """The width of stderr's terminal, 80 if it reports 0, for which tqdm shows nothing; None if it is no terminal."""
+    bar = None
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
-    except (OSError, ValueError):
-        return None
+        with uninterrupted():
+            from tcgpu.bar import Bar  # most calls show none
 
-
-def _in_notebook():
-    """Whether a notebook's kernel runs this, which shows widgets."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return hasattr(shell, "kernel")
+            bar = Bar(what, total, known, 0.0 if display else PATIENCE)
+        yield show
+    finally:
+        if bar is not None:
+            with uninterrupted():
+                bar.close()

@@ -1,7 +1,6 @@
 """The methods by name, and which of them runs on which engine."""
 
 import copyreg
-import importlib.metadata
 import importlib.util
 import logging
 from collections.abc import Iterable, Iterator
@@ -220,7 +219,9 @@ def _check_name(method):
 @cache
 def _entry_points():
     """The methods of installed packages that are not loaded: name -> entry point."""
-    return {point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+    from importlib.metadata import entry_points  # slow to import
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
 def _load(point):

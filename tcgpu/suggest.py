@@ -1,6 +1,5 @@
 """Messages about unknown names: the nearest known name, and all there are."""
 
-from difflib import get_close_matches
 from inspect import BoundArguments, Signature
 
 
@@ -13,6 +12,8 @@ def unknown(what, name, names):
 
 def did_you_mean(name, names):
     """A question in parentheses about the nearest of `names`; empty if none is near."""
+    from difflib import get_close_matches
+
     near = get_close_matches(str(name), [str(known) for known in names], n=1, cutoff=0.65)
     return f" (did you mean {near[0]!r}?)" if near else ""
 

@@ -190,9 +190,13 @@ def compiled_if_simulated(request):
 @pytest.fixture
 def own_rings():
     """Free the pinned memory that other tests have kept, and that this test keeps."""
-    runtime.release_memory()
+    from tcgpu.engines import staging
+
+    staging.end_rings()
+    runtime.release_device_memory()
     yield
-    runtime.release_memory()
+    staging.end_rings()
+    runtime.release_device_memory()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from test_division import raw
 import tcgpu
 from tcgpu import Graph, GraphError, distributed, generate
 from tcgpu.distributed import stream
-from tcgpu.engines import runtime
+from tcgpu.engines import runtime, staging
 from tcgpu.kernels import columns_in_pieces
 from tcgpu.kernels.columns_in_pieces import DoesNotSuit, RawEdges, ranges_of_columns
 
@@ -276,7 +276,8 @@ def pool_bytes(engine):
 def test_no_more_gpu_memory_is_taken_than_allowed(limit, ranges, monkeypatch):
     """By all that is in CuPy's pool, also what is free there. The pool is largest when it is emptied, or at the end."""
     edges, most = generate.edges("rmat", 18, 16), []
-    runtime.release_memory()
+    staging.end_rings()
+    runtime.release_device_memory()
     before, gpu = pool_bytes("gpu"), runtime.named("gpu")
     release = gpu.release_device_memory
     monkeypatch.setattr(gpu, "release_device_memory", lambda: most.append(pool_bytes("gpu")) or release())

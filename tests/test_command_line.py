@@ -16,7 +16,7 @@ import pytest
 
 import tcgpu
 from tcgpu import __main__ as command_line
-from tcgpu import api, datasets, formats, generators, progress, registry
+from tcgpu import api, bar, datasets, formats, generators, progress, registry
 from tcgpu.engines import runtime
 from tcgpu.kernels import simulated
 from tcgpu.records import Rows
@@ -572,7 +572,7 @@ def test_progress_at_a_terminal(k5, capsys, monkeypatch):
     assert "reading" not in sys.stderr.getvalue(), "a quick read is no news"
     monkeypatch.setattr(formats, "read", slow_read)
     monkeypatch.setattr(progress, "PATIENCE", 0.01)
-    monkeypatch.setattr(progress, "REFRESH", 0.01)
+    monkeypatch.setattr(bar, "REFRESH", 0.01)
     assert command_line.main(["count", k5]) == 0
     shown = sys.stderr.getvalue()
     assert shown.count("\rtcgpu: reading ") > 3

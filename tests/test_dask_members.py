@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from test_division import GRAPHS, raw, several_gpus
+from test_division import GRAPHS, raw, several_gpus, triangles
 
 import tcgpu
 from tcgpu import GraphError, WorkerLost, cpu
@@ -64,23 +64,28 @@ def three_threads(all_are_able, monkeypatch):
 def test_workers_count_together(three_threads):
     for name, knobs in (("R-MAT", {"near": 40, "hubs": 12}), ("cliques", {})):
         edges = raw(GRAPHS[name])
-        assert dask_members.count(edges, Workers(three_threads.get_executor()), **knobs) == cpu.count(GRAPHS[name])
+        found = dask_members.results(edges, Workers(three_threads.get_executor()), **knobs)
+        assert triangles(found) == cpu.count(GRAPHS[name])
     assert len(three_threads.meetings) == 1  # the group stays
 
 
 @pytest.mark.sim
 def test_an_error_of_all_members_is_raised(three_threads):
     with pytest.raises(GraphError, match="numbered from 0 to n - 1 = 4"):
-        dask_members.count((np.arange(9), np.arange(9), 5), Workers(three_threads.get_executor()))
+        dask_members.results((np.arange(9), np.arange(9), 5), Workers(three_threads.get_executor()))
 
 
 @pytest.mark.sim
 def test_large_raw_edges_are_divided(three_threads, monkeypatch):
     monkeypatch.setattr(division, "LARGE", 1)
-    counted, count = [], dask_members.count
-    monkeypatch.setattr(
-        dask_members, "count", lambda *args, **knobs: counted.append(count(*args, **knobs)) or counted[-1]
-    )
+    counted, results = [], dask_members.results
+
+    def noted(*args, **knobs):
+        found = results(*args, **knobs)
+        counted.append(triangles(found))
+        return found
+
+    monkeypatch.setattr(dask_members, "results", noted)
     edges, executor = raw(GRAPHS["R-MAT"]), three_threads.get_executor(pure=False)
     assert tcgpu.count(edges, executor=executor) == cpu.count(GRAPHS["R-MAT"]) == counted[0]
     for options in ({"method": "cpu"}, {"engine": "cpu"}, {"parts": 3, "engine": "cpu"}):
@@ -89,7 +94,7 @@ def test_large_raw_edges_are_divided(three_threads, monkeypatch):
     monkeypatch.setattr(dask_members, "RESTART_SECONDS", 0)
     assert tcgpu.count(edges, executor=executor, engine="cpu") == counted[0] and len(counted) == 1
     with pytest.raises(GraphError, match="1 of Dask's workers have a GPU and NCCL"):
-        count(edges, Workers(executor))
+        results(edges, Workers(executor))
 
 
 # -------------------------------------------------------------------------------------------------- deaths and failures

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcgpu.engines import integers, kernel_compiler
+from tcgpu.engines import kernel_compiler
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.engines.simulator import simulate
 
@@ -174,12 +174,14 @@ def loops(out):
 
 
 def test_a_loop_that_is_tested_before_it_and_at_its_end_does_the_same(monkeypatch):
+    from tcgpu.engines import integer_operations  # once the compiler is loaded
+
     class Loops(ast.NodeTransformer):
-        visit_While = integers.CompiledIntegers.visit_While
+        visit_While = integer_operations.CompiledIntegers.visit_While
 
     tree = ast.parse(inspect.getsource(loops.py_func).partition("\n")[2])
     for once, tests in ((False, 5), (True, 1)):  # that with a `continue` stays
-        monkeypatch.setattr(integers, "TESTED_ONCE", once)
+        monkeypatch.setattr(integer_operations, "TESTED_ONCE", once)
         rewritten, names, found, expected = Loops().visit(deepcopy(tree)), {"int64": int}, [0] * 4, [0] * 4
         exec(compile(rewritten, "loops", "exec"), names)
         names["loops"](found)

@@ -119,10 +119,8 @@ def test_both_paths_give_the_same(monkeypatch):
             ("clean_columns", u, v, n, rank),
             ("moved_columns", pointers, rows, rank),
             ("column_of_each", pointers, rows.size),
-            ("longest_column", pointers),
             ("occurrences", n, u, v),
             ("degrees", pointers, rows),
-            ("running_sums", degree),
             ("adjacency", pointers, rows, degree),
             ("rank_by_degree", degree),
             ("rank_by_bfs", *clean.adjacency(pointers, rows, degree)),
@@ -167,8 +165,8 @@ def test_weights_that_are_not_negative_are_those_of_scipy():
 def test_numpy_works_until_a_compiler_is_worth_its_loading(monkeypatch):
     monkeypatch.setattr(choice, "NUMBA", True)
     monkeypatch.setattr(choice, "_spent", 0.0)
-    monkeypatch.setitem(sys.modules, "tcgpu.engines.native", None)
-    monkeypatch.delitem(sys.modules, "tcgpu.engines.native")
+    monkeypatch.setitem(sys.modules, "tcgpu.engines.compiled", None)
+    monkeypatch.delitem(sys.modules, "tcgpu.engines.compiled")
     most, of_all = choice.WORTH_LOADING
     assert not choice.in_numpy(1.01 * most)
     assert sum(choice.in_numpy(most) for _ in range(100)) == round(of_all / most)

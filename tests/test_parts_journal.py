@@ -16,6 +16,7 @@ import pytest
 
 import tcgpu
 from tcgpu import Graph, GraphError, progress
+from tcgpu import bar as bars
 from tcgpu.distributed import PartResult, count_part, pairs, slices
 from tcgpu.distributed.journal import MAGIC, _line, fingerprint, open_journal
 from tcgpu.engines import native
@@ -306,7 +307,7 @@ def shown(options, stream, monkeypatch, patience=0.0):
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(progress, "PATIENCE", patience)
     for name in ("REFRESH", "REFRESH_ELSEWHERE"):
-        monkeypatch.setattr(progress, name, 0.001)
+        monkeypatch.setattr(bars, name, 0.001)
     with progress.progress(options, 4.0, "counting") as bar:
         for _ in range(4):
             time.sleep(0.02)
@@ -348,9 +349,9 @@ def test_a_widget_in_a_notebook_is_closed_at_the_end(monkeypatch):
     from tqdm import notebook
 
     displayed = []
-    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    monkeypatch.setattr(bars, "_in_notebook", lambda: True)
     monkeypatch.setattr(notebook, "display", displayed.append)
-    monkeypatch.setattr(progress, "REFRESH", 0.0)
+    monkeypatch.setattr(bars, "REFRESH", 0.0)
     with progress.progress(True, 4.0, "counting") as bar:
         bar.add(4.0)
         (box,) = displayed

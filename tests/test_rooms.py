@@ -10,7 +10,7 @@ DOORS = {
     "numba.cuda": {"engines/kernel_compiler.py", "engines/integer_operations.py"},
     "numba": {
         "engines/integer_operations.py",
-        "engines/native.py",
+        "engines/compiled.py",
         "engines/by_value.py",
         "engines/code_cache.py",
         "engines/kernel_compiler.py",
@@ -22,8 +22,9 @@ DOORS = {
 
 # The rooms (modules and folders of tcgpu/) from the lowest to the highest: each imports only from rooms before it.
 ROOMS = (
-    "progress networkx_info suggest markup errors arrays engines simulation figures player clean graph generators "
-    "formats declarations built_in cpu kernels datasets registry subgraphs four_vertices distributed records "
+    "bar progress networkx_info suggest markup errors arrays engines simulation figures player clean sampled_order "
+    "graph draws_in_numpy generators formats declarations built_in cpu kernels datasets registry subgraphs "
+    "four_vertices distributed records "
     "measurement api tracing networkx_backend __main__ lab checking"
 ).split()
 

@@ -243,7 +243,8 @@ def test_the_number_of_slots_and_threads_of_a_ring(monkeypatch):
         monkeypatch.setattr(native, "_threads", cores)
         with runtime.using("sim"), runtime.kept_ring(128) as ring:
             assert ring.threads._max_workers == expected and ring.nbytes == 5 * 1024
-        runtime.release_memory()
+        staging.end_rings()
+        runtime.release_device_memory()
 
 
 @pytest.mark.sim
@@ -265,7 +266,8 @@ def test_a_ring_is_kept_until_memory_is_released(small):
     (own,) = kept()
     upload(some(400, np.int32))
     assert kept() == [own] and feeding()
-    runtime.release_memory()
+    staging.end_rings()
+    runtime.release_device_memory()
     assert not kept() and not feeding()
 
 
@@ -443,7 +445,8 @@ def test_pinned_memory_is_released():
     with pytest.raises(cuda_driver.DriverError, match="ALREADY_REGISTERED"):
         cuda_driver.pin(addresses[0], own.slots[0].nbytes)
     del own
-    runtime.release_memory()
+    staging.end_rings()
+    runtime.release_device_memory()
     assert all(cuda_driver.unpin(address) for address in addresses), "they were pinned no more"
     assert not kept() and not feeding()
 

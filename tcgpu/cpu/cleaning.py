@@ -15,7 +15,7 @@ them for the second.
 
 import numpy as np
 
-from tcgpu.arrays import Columns, locked
+from tcgpu.arrays import Columns, locked, running_sums
 from tcgpu.engines.native import MANY, fetch_add, jit, run_threads, shares, stoppable, stopped, threads
 
 MIN_BUCKETS, MAX_BUCKETS = 1 << 8, 1 << 13
@@ -23,7 +23,6 @@ BUCKET_EDGES = 1 << 13  # the desired size of a bucket: at most 64 KB of keys, w
 SHORT_COLUMN = 24  # a bucket is sorted by insertion if no column has more rows than this
 FEW_ROWS = 4  # and the mean column has no more than this
 HIGH_DEGREE = 1 << 12  # so few vertices have as many neighbours that one thread sorts these
-MANY_SUMS = 1 << 18  # for fewer sums, a second thread does not pay
 SORT_SHARES = 16  # of a share of the buckets: a worker takes as many neighbours, so few cache lines have two writers
 CHUNK = 1 << 16  # elements that a worker takes from a queue at a time
 
@@ -67,13 +66,6 @@ def column_of_each(col_ptr, m):
     return col_of
 
 
-def longest_column(col_ptr):
-    """The length of the longest column."""
-    longest = np.zeros(shares(col_ptr.size), np.int64)
-    run_threads(_longest_column, col_ptr, longest, workers=longest.size)
-    return int(longest.max())
-
-
 def occurrences(n, *lists):
     """How often each of 0..n-1 occurs in one or more lists (int32)."""
     return _counted(n, lists, None, np.empty(n, np.int32))
@@ -98,24 +90,9 @@ def _counted(n, lists, col_ptr, total):
     return total
 
 
-def running_sums(values):
-    """Before each value, the sum of those before it; then the sum of all (int64)."""
-    sums = np.zeros(values.size + 1, np.int64)
-    if values.size < MANY_SUMS:
-        np.cumsum(values, out=sums[1:])
-        return sums
-    workers = threads()
-    of_share = np.zeros(workers + 1, np.int64)
-    run_threads(_sum_of_share, values, of_share, workers=workers)
-    of_share.cumsum(out=of_share)
-    run_threads(_running_sums, values, of_share, sums, workers=workers)
-    return sums
-
-
 def adjacency(col_ptr, row_idx, degree):
     """The sorted neighbours of each vertex as CSR `(indptr, indices)`: the smaller ones, then those of its column."""
-    indptr = np.zeros(degree.size + 1, np.int64)
-    np.cumsum(degree, out=indptr[1:])
+    indptr = running_sums(degree)
     indices = np.empty(2 * row_idx.size, np.int32)
     queue = np.zeros(1, np.int64)
     run_threads(_fill_adjacency, col_ptr, row_idx, queue, indptr[:-1].copy(), indices, workers=1,
@@ -460,14 +437,6 @@ def _occurrences(worker, workers, values, queue, counters):
 
 
 @jit
-def _longest_column(worker, workers, col_ptr, longest):
-    n, most = col_ptr.size - 1, np.int64(0)
-    for j in range(n * worker // workers, n * (worker + 1) // workers):
-        most = max(most, col_ptr[U64(j + 1)] - col_ptr[U64(j)])
-    longest[worker] = most
-
-
-@jit
 def _add_counters(worker, workers, counters, col_ptr, total):
     """Add up all workers' counters, and the lengths of the columns, if there are, in one share of the vertices."""
     n = total.size
@@ -476,24 +445,6 @@ def _add_counters(worker, workers, counters, col_ptr, total):
     for count in counters:
         for v in range(n * worker // workers, n * (worker + 1) // workers):
             total[U64(v)] += count[U64(v)]
-
-
-@jit
-def _sum_of_share(worker, workers, values, of_share):
-    """Write the sum of this worker's share of the values to `of_share[worker + 1]`."""
-    total = np.int64(0)
-    for k in range(values.size * worker // workers, values.size * (worker + 1) // workers):
-        total += values[U64(k)]
-    of_share[worker + 1] = total
-
-
-@jit
-def _running_sums(worker, workers, values, before, sums):
-    """Write the sums up to each value of this worker's share. before: the sum of the values before each share."""
-    total = before[worker]
-    for k in range(values.size * worker // workers, values.size * (worker + 1) // workers):
-        total += values[U64(k)]
-        sums[U64(k + 1)] = total
 
 
 @jit

@@ -11,8 +11,8 @@ Numba counts atomically, even for an inlined function: counts took twice as long
 
 import numpy as np
 
+from tcgpu.arrays import running_sums
 from tcgpu.cpu.choose import AND_WORDS, MOST_PACKED, NEIGHBOURS, Design, design, hub_rows, kept_design
-from tcgpu.cpu.cleaning import running_sums
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.engines.native import (
     CACHE_LINE,

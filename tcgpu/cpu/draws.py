@@ -1,17 +1,17 @@
-"""Random numbers, and the edges of three generators, drawn on all cores: what `tcgpu.generators` draws in NumPy."""
+"""Random numbers, and the edges of three generators, drawn on all cores; `tcgpu.draws_in_numpy` has the same."""
 
 import numpy as np
 
+from tcgpu.draws_in_numpy import GOLDEN, U64, mixed
 from tcgpu.engines.native import jit, run_threads, shares, stoppable, stopped
 
-U64 = np.uint64
-GOLDEN = U64(0x9E3779B97F4A7C15)
+_mixed = jit(mixed)
 
 
-def draw(key, first, count):
+def draw(seed, first, count):
     """`count` numbers of a stream, from number `first` on (uint64)."""
     drawn = np.empty(count, np.uint64)
-    run_threads(_draw_all, key, first, drawn, workers=shares(count))
+    run_threads(_draw_all, seed, first, drawn, workers=shares(count))
     return drawn
 
 
@@ -41,21 +41,14 @@ def in_a_thread(function, argument):
 
 
 @jit
-def _mixed(x):
-    """Scramble a 64-bit number: the finisher of splitmix64."""
-    x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> U64(27))) * U64(0x94D049BB133111EB)
-    return x ^ (x >> U64(31))
-
-
-@jit
 def _random_at(key, k):
     """The k-th random number of a stream. There is no state, so every worker can begin anywhere."""
     return _mixed(key + U64(k) * GOLDEN)
 
 
 @jit
-def _draw_all(worker, workers, key, first, drawn):
+def _draw_all(worker, workers, seed, first, drawn):
+    key = _mixed(seed + GOLDEN)
     for k in range(drawn.size * worker // workers, drawn.size * (worker + 1) // workers):
         drawn[k] = _random_at(key, first + k)
 

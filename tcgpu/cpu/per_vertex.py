@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu.arrays import locked
+from tcgpu.arrays import locked, running_sums
 from tcgpu.cpu.cleaning import occurrences
 from tcgpu.cpu.counting import FAR, NEAR
 from tcgpu.cpu.dense import add_dense, dense_rows
@@ -254,8 +254,7 @@ def _wedges(graph, part, reach, workers):
     else:
         rows = _rows(graph, part)
         smaller = occurrences(reach.v_high - reach.v_low, rows - reach.v_low if reach.v_low else rows)
-    start = np.zeros(reach.v_high - reach.v_low + 1, np.int64)
-    np.cumsum(smaller, out=start[1:])
+    start = running_sums(smaller)
     many = int(start[-1])
     lists = np.empty((many, 2), np.int32 if graph.m < 2**31 else np.int64)
     cuts = np.searchsorted(start, np.arange(workers + 1) * many // workers)  # each worker's share of the v

@@ -68,11 +68,6 @@ def divides(edges, workers, *options):
     return division.divides(edges, workers, *options) and len(members_of(workers.dask)) > 1
 
 
-def count(edges, workers, **knobs):
-    """The number of triangles of a graph that the workers count as a group."""
-    return sum(result.triangles for result in results(edges, workers, **knobs))
-
-
 def results(edges, workers, **knobs):
     """The MemberResult of each member."""
     u, v, *n = edge_arrays(edges)

@@ -228,21 +228,15 @@ def divides(edges, workers, method, order, parts, resume, knobs):
     return able
 
 
-def count(edges, workers, **knobs):
-    """The number of triangles of a graph that the workers of one of our own pools count as a group."""
-    return sum(result.triangles for result in results(edges, workers, **knobs))
-
-
 def results(edges, workers, **knobs):
     """The MemberResult of each worker."""
     u, v, *n = edge_arrays(edges)
-    n = n[0] if n else None
     names = gpu_names() if workers.name == "gpus" else ()
     with one_at_a_time, _shared(u, v, names) as source:
         for _ in range(1 + RESTARTS):
             key, found = _key(workers.executor) if names else Meeting(workers.number), None
             try:
-                found, error = _of_members(workers, Division(key, tuple(names), source, n, knobs))
+                found, error = _of_members(workers, Division(key, tuple(names), source, n[0] if n else None, knobs))
             finally:
                 if names and found is None:  # the members that are left wait for the others
                     workers.restart()

@@ -51,7 +51,7 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
 
             if group.divides(graph, workers, method, order, parts, resume, knobs):
                 with underway(progress, "counting on several GPUs"):
-                    return group.count(graph, workers, **knobs)
+                    return sum(member.triangles for member in group.results(graph, workers, **knobs))
         graph = opened(graph)
         options = {"method": method, "engine": engine, "knobs": knobs}
         name = "adaptive" if method is None and _fast(workers, engine) else method

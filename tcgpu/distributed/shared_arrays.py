@@ -93,9 +93,6 @@ class SharedArrays:
                 file.close()
 
 
-def _folders():
-    return [folder for folder in (MEMORY, tempfile.gettempdir()) if os.access(folder, os.W_OK)]
-
-
 def _folder_with_space(size):
-    return next((folder for folder in _folders() if shutil.disk_usage(folder).free > size + MARGIN), None)
+    folders = (folder for folder in (MEMORY, tempfile.gettempdir()) if os.access(folder, os.W_OK))
+    return next((folder for folder in folders if shutil.disk_usage(folder).free > size + MARGIN), None)

@@ -61,7 +61,7 @@ def shared_library(name):
 def in_numpy(seconds):
     """Whether NumPy does a piece of work that takes it about so long: Numba takes long to load, then it is faster."""
     global _spent
-    if not NUMBA or "tcgpu.engines.native" in sys.modules:
+    if not NUMBA or "tcgpu.engines.compiled" in sys.modules:
         return not NUMBA
     if seconds > WORTH_LOADING[0] or _spent + seconds > WORTH_LOADING[1]:
         return False

@@ -1,7 +1,4 @@
-"""What `native` has, where there is no Numba: functions for the CPU run as Python, in one thread. They are slow.
-
-`tcgpu.engines` puts this module in the place of `native`.
-"""
+"""What `compiled` has, where there is no Numba: functions for the CPU run as Python, in one thread. They are slow."""
 
 import functools
 

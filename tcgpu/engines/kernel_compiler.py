@@ -35,7 +35,6 @@ import numpy as np
 
 from tcgpu.engines.cache_folder import cache_folder
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.engines.integers import CompiledIntegers
 from tcgpu.engines.kernel_language import (
     CallersFunction,
     DeviceFunction,
@@ -347,12 +346,12 @@ def numba_cuda():
 @cache
 def for_numba(function):
     """The function for numba-cuda: with Numba's objects for those of `kernel_language`, and integers as in NumPy."""
-    tree, rewriting = source_tree(function), CompiledIntegers(function)
+    numba_cuda()
+    operations = importlib.import_module("tcgpu.engines.integer_operations")
+    tree, rewriting = source_tree(function), operations.CompiledIntegers(function)
     code = compiled_tree(rewriting.visit(tree), function)
     used = {*all_names(code), "__builtins__", "__name__", "__file__"}
     names = {name: _numbas(value) for name, value in names_of(function).items() if name in used}
-    numba_cuda()
-    operations = importlib.import_module("tcgpu.engines.integer_operations")
     names |= {name: operations.helper(*what) for name, what in rewriting.helpers.items()} | {"__uint32": np.uint32}
     return FunctionType(code, names, function.__name__, function.__defaults__)
 

@@ -278,11 +278,3 @@ def freed_afterwards():
     finally:
         current().synchronize()
         current().release_device_memory()
-
-
-def release_memory():
-    """Return what `release_device_memory` does, and this thread's pinned rings."""
-    from tcgpu.engines import staging  # only what copies large arrays has imported it
-
-    staging.end_rings()
-    current().release_device_memory()

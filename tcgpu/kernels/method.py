@@ -25,7 +25,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
+from tcgpu.declarations import USUAL_KNOBS, Knob, Method
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import parameters, source_tree
 from tcgpu.errors import MethodError
@@ -203,10 +203,8 @@ class Declaration:
             raise MethodError(f"{self.name} has a knob {name!r}, which is the name of something else: choose another")
         if isinstance(default, Knob):
             knob = default
-        elif name == "threads":
-            knob = threads_knob(default)
-        elif name == "blocks":
-            knob = blocks_knob(default)
+        elif name in USUAL_KNOBS:
+            knob = replace(USUAL_KNOBS[name], default=default)
         elif isinstance(default, bool):
             knob = Knob(default, f"of {self.name}", choices=(False, True))
         elif isinstance(default, (int, np.integer)):

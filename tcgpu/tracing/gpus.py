@@ -71,11 +71,6 @@ def gpu_of(name: str) -> Gpu:
     return GPUS[name]
 
 
-def gpu_like(name: str) -> Gpu:
-    """Return the GPU whose name is the beginning of this one, as a driver gives it."""
-    return gpu_of(next((known for known in GPUS if name.startswith(known)), name))
-
-
 @cache
 def probes():
     """What the micro-benchmarks measured: probe -> value, in nanoseconds, or a nanosecond."""
