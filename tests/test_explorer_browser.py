@@ -39,9 +39,10 @@ from ipykernel.comm.comm import BaseComm
 
 send = BaseComm.publish_msg
 
-def send_late(*args, **more):
-    time.sleep(0.02)
-    send(*args, **more)
+def send_late(comm, kind, data=None, *args, **more):
+    of_slider = data and data.get("method") == "echo_update" and "index" in data["state"]
+    time.sleep(1 if of_slider else 0.02)
+    send(comm, kind, data, *args, **more)
 
 BaseComm.publish_msg = send_late
 """,
@@ -233,6 +234,17 @@ def test_every_entry_is_taken_by_a_kernel_that_is_slow(lab, expect):
     for label, (entry, shown) in ENTRIES.items():
         expect(code).to_contain_text(shown)
         expect(panel.whole.get_by_label(label, exact=True)).to_have_value(entry)
+    press(panel.whole.get_by_role("slider").first, "ArrowRight")  # and at once a number is typed beside it
+    scale = panel.whole.get_by_label("scale", exact=True)
+    scale.select_text()
+    scale.press_sequentially("12", delay=1000)
+    assert scale.input_value() == "12"
+    scale.press("Enter")
+    expect(code).to_contain_text("scale=12")
+    expect(scale).to_have_value("12")
+    press(panel.whole.get_by_role("slider").first, "ArrowLeft")  # the slider has followed
+    expect(scale).to_have_value("11")
+    expect(code).to_contain_text("scale=11")
     panel.click("a file")
     panel.enter("path", "nowhere.mtx")
     expect(panel.message).to_have_text("nowhere.mtx: No such file or directory")

@@ -4,11 +4,14 @@ import base64
 import contextlib
 import functools
 import threading
+from pathlib import Path
 
+import anywidget
 import ipywidgets as widgets
+import traitlets
 
 from tcgpu import figures
-from tcgpu.errors import MethodError, TcgpuError
+from tcgpu.errors import MethodError
 from tcgpu.markup import element, joined
 from tcgpu.suggest import unknown
 
@@ -83,22 +86,30 @@ def when_set(function, *controls, trait="value"):
         control.observe(lambda change: function(), trait)
 
 
+class SliderLink(anywidget.AnyWidget):
+    """Moves a field and its slider, over numbers `steps`, with each other: see `slider_link.js`."""
+
+    _esm = Path(__file__).with_name("slider_link.js")
+    field = traitlets.Instance(widgets.Widget).tag(sync=True, **widgets.widget_serialization)
+    slider = traitlets.Instance(widgets.Widget).tag(sync=True, **widgets.widget_serialization)
+    steps = traitlets.List().tag(sync=True)
+
+
 class NumberField(widgets.Text):
     """A text field for a number. It keeps whatever is entered, so that a number out of range is reported, not replaced.
 
     check: a function that returns a valid number, and raises MethodError for anything else. steps: the numbers of
-    `slider`, which moves with the field; without them there is none. placeholder: what an empty field means.
+    `slider`, which in a browser moves with the field; without them there is none. placeholder: what an empty field
+    means.
     """
 
     def __init__(self, value, check, steps=(), **settings):
         super().__init__(_entered(value), continuous_update=False, **settings)
-        self._check, self._steps, self.slider = check, steps, None
+        self._check, self.slider = check, None
         if steps:
             self.slider = widgets.SelectionSlider(options=steps, readout=False, continuous_update=False)
             self.slider.layout = {"width": "92px", "flex": "none"}
-            self._field_changed()
-            when_set(self._field_changed, self)
-            when_set(self._slider_moved, self.slider)
+            self._link = SliderLink(field=self, slider=self.slider, steps=list(steps))
 
     @property
     def number(self):
@@ -111,21 +122,6 @@ class NumberField(widgets.Text):
             with contextlib.suppress(ValueError):
                 number = kind(entered)
         return self._check(number)
-
-    def _step(self):
-        """The last step that is not above the number."""
-        number = self.number
-        return max((step for step in self._steps if step <= number), default=self._steps[0])
-
-    def _field_changed(self):
-        with contextlib.suppress(TcgpuError):
-            self.slider.value = self._step()
-
-    def _slider_moved(self):
-        with contextlib.suppress(TcgpuError):
-            if self.slider.value == self._step():  # it follows the field
-                return
-        self.value = _entered(self.slider.value)
 
 
 def _entered(number):
@@ -178,7 +174,6 @@ def set_options(dropdown, options):
 
 class Chart(widgets.Image):
     """Shows a figure. The picture has twice as many pixels per inch, for screens of high resolution.
-
 
     name: of the files that it is saved as. save: a button that shows `links` to them. export: the box of both.
     """
