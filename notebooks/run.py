@@ -47,7 +47,7 @@ if importlib.util.find_spec("tcgpu") is None:  # on Colab
     cuda = "[cu12]" if shutil.which("nvidia-smi") else ""
     !git clone --quiet --depth 1 {repository} checkout
     %cd -q checkout/notebooks
-    %pip install --quiet "..{{cuda}}"
+    %pip install --quiet "..{{cuda}}" anywidget ipywidgets matplotlib scipy
 """
 
 

@@ -15,7 +15,16 @@ import zipfile
 from pathlib import Path
 
 DIST = Path(__file__).resolve().parent.parent / "dist"
-CODE = "import tcgpu; print(tcgpu.__file__, tcgpu.count(tcgpu.load('rmat_8')), tcgpu.count([(0, 1), (1, 2), (2, 0)]))"
+CORE = """
+import sys, tcgpu
+print(tcgpu.__file__, tcgpu.count(tcgpu.load("rmat_8")), tcgpu.count([(0, 1), (1, 2), (2, 0)]))
+assert tcgpu.trace("k4.txt", "naive").totals()["load_requests"] and tcgpu.check("naive")
+try:
+    tcgpu.explore()
+except tcgpu.TcgpuError as error:
+    print(str(error).rpartition("pip install ")[2].strip("'"))
+"""
+LAB = "import tcgpu; print(tcgpu.explore('rmat_8', ['naive'])); tcgpu.trace('k4.txt', 'naive').show()"
 
 
 def newest(pattern):
@@ -35,14 +44,21 @@ def contents(wheel):
 
 
 def check_install(wheel, folder):
-    """The wheel alone counts, in Python and in the shell, and has its data."""
+    """The wheel alone counts, traces and checks, in Python and in the shell, and has its data.
+
+    It says what to install for the explorer; with that, there is one.
+    """
     venv.create(folder / "env", with_pip=True)
     bin = folder / "env" / "bin"
-    run(bin / "python", "-m", "pip", "install", "--disable-pip-version-check", wheel, folder=folder)
-    file, of_rmat, of_triangle = run(bin / "python", "-c", CODE, folder=folder)
+    pip = bin / "python", "-m", "pip", "install", "--disable-pip-version-check"
+    run(*pip, wheel, folder=folder)
+    Path(folder, "k4.txt").write_text("0 1\n0 2\n0 3\n1 2\n1 3\n2 3\n")
+    file, of_rmat, of_triangle, advice = run(bin / "python", "-c", CORE, folder=folder)
     assert Path(file).is_relative_to(folder / "env") and int(of_rmat) > 0 and of_triangle == "1", file
     run(bin / "tcgpu", "generate", "clique", "n=100", "-o", "clique.txt", folder=folder)
     assert run(bin / "tcgpu", "count", "clique.txt", folder=folder) == ["161700"]
+    run(*pip, advice, folder=folder)
+    assert "<Explorer:" in run(bin / "python", "-c", LAB, folder=folder)
 
 
 def check_source(archive, wheel, folder):

@@ -100,9 +100,10 @@ def __getattr__(name):
         return __getattr__(_RENAMED[name])
     if name not in _MODULE_OF and name not in _MODULES:
         raise AttributeError(f"module 'tcgpu' has no attribute {name!r}")
+    from tcgpu.errors import needing
     from tcgpu.progress import uninterrupted
 
-    with uninterrupted():  # a library that is imported by half may never be imported again
+    with uninterrupted(), needing(f"tcgpu.{name}"):  # a library that is imported by half may never be imported again
         value = importlib.import_module(f"tcgpu.{_MODULE_OF.get(name) or _MODULES[name]}")
     if name in _MODULE_OF:
         value = getattr(value, name)

@@ -342,12 +342,15 @@ def trace(arguments):
         raise UsageError(
             f"-o takes a file that ends in {', '.join(PICTURES)}, .html or .trace, not {arguments.output!r}"
         )
+    from tcgpu.errors import needing
     from tcgpu.formats.files import replacing
     from tcgpu.tracing import Traces
-    from tcgpu.tracing.pictures import BY
 
-    if arguments.by not in BY:
-        raise UsageError(f"--by: {unknown('measure', arguments.by, BY)}")
+    if arguments.output and not arguments.output.endswith(".trace"):
+        with needing("a picture of a trace"):
+            from tcgpu.tracing.pictures import BY
+        if arguments.by not in BY:
+            raise UsageError(f"--by: {unknown('measure', arguments.by, BY)}")
     graph = None if arguments.open else _read(arguments)[0]
     with progress(arguments, f"opening {arguments.file}" if arguments.open else f"tracing {graph.m:,} edges"):
         options = {"gpu": arguments.gpu, "order": arguments.order, "max_seconds": arguments.max_seconds}

@@ -1,5 +1,6 @@
 """The bar that `progress` shows: one of tqdm's, at a terminal or in a notebook."""
 
+import importlib.util
 import os
 import sys
 import threading
@@ -63,6 +64,6 @@ def _columns():
 
 
 def _in_notebook():
-    """Whether a notebook's kernel runs this, which shows widgets."""
+    """Whether a notebook's kernel runs this, which shows widgets, and there are widgets."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return hasattr(shell, "kernel")
+    return hasattr(shell, "kernel") and importlib.util.find_spec("ipywidgets") is not None

@@ -10,6 +10,7 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from tcgpu.engines import kernel_compiler, runtime
 from tcgpu.engines.faults import Fault
 from tcgpu.engines.mistakes import mistakes_in
-from tcgpu.errors import MethodError, TcgpuError
+from tcgpu.errors import MethodError, MissingPackage, TcgpuError, needing
 from tcgpu.generators import barabasi_albert, clique, empty, path, star
 from tcgpu.graph import Graph
 from tcgpu.kernels import Step
@@ -74,9 +75,12 @@ def reference_graphs() -> dict[str, Graph]:
 
 
 def triangles_of(graph: Graph) -> int:
-    """Count the triangles of a graph by a product of sparse matrices."""
-    lower = graph.lower()
-    return int(((lower.T @ lower) * lower).sum())
+    """Count the triangles of a graph by the sets of each column's rows."""
+    edges = list(zip(*(ends.tolist() for ends in graph.edges()), strict=True))
+    columns: dict[int, set] = {}
+    for i, j in edges:
+        columns.setdefault(j, set()).add(i)
+    return sum(len(columns.get(i, set()) & columns[j]) for i, j in edges)
 
 
 @dataclass
@@ -191,7 +195,8 @@ def drawn(graph: Graph) -> Any:
 
     None of one that is too large or has no edges.
     """
-    from tcgpu.lab import plots  # matplotlib only where something is drawn
+    with needing("a drawing of a graph"):
+        from tcgpu.lab import plots
 
     if graph.m == 0 or graph.n > 100:
         return None
@@ -207,11 +212,13 @@ def drawn(graph: Graph) -> Any:
 
 
 def _in_html(problem):
-    """A problem with a drawing of its graph."""
-    from tcgpu.figures import svg
+    """A problem, with a drawing of its graph where there is Matplotlib."""
+    pictures = []
+    with suppress(MissingPackage):
+        if problem.smallest is not None and (figure := drawn(problem.smallest)):
+            from tcgpu.figures import svg
 
-    figure = drawn(problem.smallest) if problem.smallest is not None else None
-    pictures = [Markup("".join(svg(figure).decode().partition("<svg")[1:]))] if figure else []
+            pictures.append(Markup("".join(svg(figure).decode().partition("<svg")[1:])))
     return joined(*str(problem).splitlines(), *pictures, between=Markup("<br>"))
 
 

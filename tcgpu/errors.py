@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 
+LAB = "anywidget", "ipywidgets", "matplotlib", "scipy", "traitlets"  # what the extra `lab` brings
+
 
 class TcgpuError(Exception):
     """Something that tcgpu was given, or that it runs on, does not work; the message names it, and the way out."""
@@ -38,14 +40,15 @@ class MissingPackage(TcgpuError, ImportError):
 
 
 @contextmanager
-def needing(package: str, what: str) -> Iterator[None]:
-    """Raise MissingPackage, with the way to install it, if the `with` imports a package that is not there.
+def needing(what: str) -> Iterator[None]:
+    """Raise MissingPackage, with the way to install it, if the `with` imports a package of LAB that is not there.
 
     what: begins the sentence: what needs the package.
     """
     try:
         yield
     except ImportError as error:
-        if (error.name or "").partition(".")[0] != package:
+        package = (error.name or "").partition(".")[0]
+        if package not in LAB:
             raise
-        raise MissingPackage(f"{what} needs {package}, which is not installed: pip install {package}") from None
+        raise MissingPackage(f"{what} needs {package}, which is not installed: pip install 'tcgpu[lab]'") from None

@@ -128,7 +128,7 @@ def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
         raise GraphError(f"numbering must be multiscale, spatial or random, not {numbering!r}")
     if n < 3:
         return *_grid_edges((n,), (1,)), n
-    with needing("scipy", "a Delaunay triangulation"):
+    with needing("a Delaunay triangulation"):
         from scipy.spatial import Delaunay
 
     corners = _draws(n).in_a_thread(Delaunay, points).simplices.astype(np.int32, copy=False).T

@@ -18,7 +18,7 @@ import numpy as np
 
 from tcgpu import clean
 from tcgpu.arrays import is_locked, locked
-from tcgpu.errors import GraphError, MethodError
+from tcgpu.errors import GraphError, MethodError, needing
 from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
@@ -378,14 +378,16 @@ class Graph:
 
     def lower(self) -> Any:
         """L as a SciPy CSC array of ones; its arrays are copies."""
-        from scipy.sparse import csc_array
+        with needing("a SciPy matrix"):
+            from scipy.sparse import csc_array
 
         arrays = np.ones(self.m, np.int64), self._row_idx.copy(), self._col_ptr.copy()
         return csc_array(arrays, shape=(self.n, self.n))
 
     def to_scipy(self) -> Any:
         """The symmetric adjacency matrix as a SciPy CSR array of ones; its arrays are copies."""
-        from scipy.sparse import csr_array
+        with needing("a SciPy matrix"):
+            from scipy.sparse import csr_array
 
         indptr, indices = (array.copy() for array in self._adjacency)
         return csr_array((np.ones(2 * self.m, np.int64), indices, indptr), shape=(self.n, self.n))

@@ -206,7 +206,9 @@ def _cliques_of_complement(graph, k):
             f"independent sets of more than {MOST_BY_SHAPE} vertices are found one by one: of {graph.n:,} vertices "
             f"there are {comb(graph.n, k):,} combinations of {k}, more than 2^40"
         )
-    return _cliques(Graph.from_edges(*np.nonzero(np.triu(graph.to_scipy().toarray() == 0, 1)), graph.n), k)
+    apart = np.tri(graph.n, k=-1, dtype=bool)
+    apart[graph.edges()] = False
+    return _cliques(Graph.from_edges(*np.nonzero(apart), graph.n), k)
 
 
 def _first_shape(size):

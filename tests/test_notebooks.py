@@ -281,7 +281,7 @@ def test_the_cell_installs_where_tcgpu_is_not(monkeypatch):
         monkeypatch.setattr(shutil, "which", lambda name, found=gpu: found)
         shell.run_cell(run.elsewhere("x.ipynb", REPOSITORY)[1].source).raise_error()
         assert commands == [f"git clone --quiet --depth 1 {REPOSITORY} checkout", "-q checkout/notebooks",
-                         f'install --quiet "..{extra}"']  # fmt: skip
+                         f'install --quiet "..{extra}" anywidget ipywidgets matplotlib scipy']  # fmt: skip
         commands.clear()
 
 

@@ -63,13 +63,21 @@ row = tcgpu.measure(club, ["naive", "cpu"], engine=None, repeats=1)
 assert {found["triangles"] for found in row} == {45}
 """,
     "errors": """
-for use, needs in ((lambda: tcgpu.generate.delaunay(20), "scipy"),):
+club, path = tcgpu.Graph.from_networkx(nx.karate_club_graph()), "unwritten.html"
+trace = tcgpu.trace(club, "naive", threads=32, blocks=2)
+for use, needs in [
+    (lambda: tcgpu.generate.delaunay(20), "scipy"), (club.lower, "scipy"), (club.to_scipy, "scipy"),
+    (lambda: tcgpu.explore, "ipywidgets"), (lambda: tcgpu.step, "matplotlib"), (lambda: tcgpu.plots, "matplotlib"),
+    (trace.show, "matplotlib"), (lambda: trace.save_page(path), "matplotlib"), (trace.play, "matplotlib"),
+]:
     try:
         use()
     except tcgpu.TcgpuError as error:
-        assert f"pip install {needs}" in str(error), error
+        assert f"needs {needs}, which is not installed: pip install 'tcgpu[lab]'" in str(error), error
     else:
         raise AssertionError(needs)
+from tcgpu import checking
+assert tcgpu.check("naive") and "too many" in checking._in_html(checking.Problem("count", "too many", smallest=club))
 """,
 }
 

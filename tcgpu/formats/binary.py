@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from tcgpu.arrays import locked
-from tcgpu.errors import FormatError, GraphError
+from tcgpu.errors import FormatError, GraphError, needing
 from tcgpu.formats.files import changed, compression, contents, map_file, open_plain
 from tcgpu.formats.vertices import check_count, check_memory
 from tcgpu.graph import Graph
@@ -154,7 +154,8 @@ def _from_columns(arrays, path, validate=True):
 
 def _from_scipy_arrays(arrays, path, n):
     """The graph of a SciPy matrix, as `Graph.from_scipy` makes it."""
-    from scipy import sparse
+    with needing(f"{path}, a SciPy matrix,"):
+        from scipy import sparse
 
     for name in _INTEGER_ARRAYS:
         if name in arrays and arrays[name].dtype.kind not in "iu":

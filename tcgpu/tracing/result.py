@@ -9,7 +9,7 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.engines.faults import Fault
 from tcgpu.engines.simulator import WARP
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, needing
 from tcgpu.graph import Graph
 from tcgpu.markup import element, joined
 from tcgpu.records import Table
@@ -243,14 +243,16 @@ class Trace:
         It is one HTML file, which needs no network. It has the warps with the most steps, as many as fit. `by` names
         the measure that it shows first beside the source.
         """
-        from tcgpu.tracing import web_page  # which imports matplotlib
+        with needing("a page of a trace"):
+            from tcgpu.tracing import web_page
 
         web_page.save(self, path, by)
 
     def play(self, by: str = "time"):
         """Return a widget that shows in a notebook what the page of `save_page` shows."""
-        from tcgpu.player.widget import Player  # which imports ipywidgets
-        from tcgpu.tracing import web_page
+        with needing("a player"):
+            from tcgpu.player.widget import Player
+            from tcgpu.tracing import web_page
 
         return Player(web_page.recording(self, by), still=lambda: self.show(by), words=f"<Player {self.headline}>")
 
@@ -321,13 +323,7 @@ class Traces(list):
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
-    """Read a trace that `Trace.save` wrote.
-
-    Raises
-    ------
-    FormatError
-        If the file is none, or damaged.
-    """
+    """Read a trace that `Trace.save` wrote; FormatError if the file is none, or damaged."""
     from tcgpu.tracing import trace_file
 
     return trace_file.load(path, Trace, Launch)
@@ -335,6 +331,7 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
 
 def _pictures():
     """The module that draws traces, imported only when something is drawn: a trace needs no matplotlib."""
-    from tcgpu.tracing import pictures
+    with needing("a picture of a trace"):
+        from tcgpu.tracing import pictures
 
     return pictures
