@@ -33,11 +33,12 @@ LAYERS = [
     ("counting", BLUE, {"kernels": "methods for GPUs, a folder a paper", "cpu": "the native engine",
                         "built_in": "our methods", "declarations": "Method and Knob"}),
     ("graphs", BLUE, {"formats": "files", "generators": "made graphs", "graph": "sorted columns",
-                      "clean": "edges to columns, ids to 0..n-1", "sampled_order": "which is faster"}),
+                      "clean": "edges to columns", "sampled_order": "which is faster"}),
     ("below all", GREY, {"player": "steps in a browser", "figures": "looks of charts", "simulation": "tcgpu.simulate",
                          "engines": "GPU, simulator, native code"}),
     ("", GREY, {"draws_in_numpy": "random numbers", "arrays": "NumPy helpers", "errors": "TcgpuError",
-                "markup": "HTML, escaped", "suggest": "did you mean ...?", "networkx_info": "what NetworkX asks",
+                "markup": "HTML, escaped"}),
+    ("", GREY, {"suggest": "did you mean ...?", "networkx_info": "what NetworkX asks",
                 "progress": "reports, interrupts", "bar": "shows them"}),
 ]  # fmt: skip
 
