@@ -1,6 +1,8 @@
 """Graphs, launch shapes and knobs for the tests of kernels, in the simulator and on a GPU."""
 
 import csv
+import importlib
+import pkgutil
 from dataclasses import replace
 
 import networkx as nx
@@ -11,6 +13,29 @@ from tcgpu import Graph
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import Step
+
+ROOMS_OF_KERNELS = "distributed", "kernels", "motifs", "truss"
+
+
+def kernel_modules():
+    """The modules of the package that kernels are in."""
+    for room in ROOMS_OF_KERNELS:
+        for found in pkgutil.walk_packages([f"{tcgpu.__path__[0]}/{room}"], f"tcgpu.{room}."):
+            yield importlib.import_module(found.name)
+
+
+def every_kernel():
+    """Each kernel of the package once."""
+    for module in kernel_modules():
+        for value in vars(module).values():
+            if isinstance(value, runtime.Kernel) and value.__module__ == module.__name__:
+                yield value
+
+
+def name_of(kernel):
+    """The name of a kernel's file, and its own."""
+    return f"{kernel.__module__.rpartition('.')[2]}.{kernel.__name__}"
+
 
 # odd ones too: one thread, warps that are not full, more blocks than columns, more threads than nonzeros
 SHAPES = [

@@ -1,15 +1,13 @@
 """Calls of CUDA's driver: how arguments are packed, which code is launched for them, the order of events."""
 
 import ctypes
-import importlib
-import pkgutil
 import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from kernel_shapes import every_kernel
 
-import tcgpu.kernels
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import cuda
 
@@ -107,11 +105,10 @@ def test_a_refused_launch_is_an_error(launched):
 
 def test_every_kernel_can_be_packed():
     found = 0
-    for module in pkgutil.walk_packages(tcgpu.kernels.__path__, "tcgpu.kernels."):
-        for kernel in vars(importlib.import_module(module.name)).values():
-            for signature in kernel.signatures if isinstance(kernel, runtime.Kernel) else ():
-                assert cuda_driver.Launcher(0, signature).form.size % 8 == 0
-                found += 1
+    for kernel in every_kernel():
+        for signature in kernel.signatures:
+            assert cuda_driver.Launcher(0, signature).form.size % 8 == 0
+            found += 1
     assert found > 50
 
 

@@ -17,8 +17,8 @@ import tcgpu
 from tcgpu import GraphError, WorkerLost, cpu
 from tcgpu.distributed import dask_members, division
 from tcgpu.distributed.executors import Workers
+from tcgpu.distributed.groups import Meeting, ThreadGroup
 from tcgpu.engines import runtime
-from tcgpu.engines.groups import Meeting, ThreadGroup
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 

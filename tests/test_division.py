@@ -18,14 +18,13 @@ from test_adaptive import BY_DEGREE
 
 import tcgpu
 from tcgpu import Graph, GraphError, WorkerLost, cpu, generate
-from tcgpu.distributed import division, executors
+from tcgpu.distributed import divided, division, executors
 from tcgpu.distributed.executors import Workers
+from tcgpu.distributed.groups import Meeting
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
-from tcgpu.engines.groups import Meeting
 from tcgpu.kernels import own_columns
 from tcgpu.kernels import run as division_run
-from tcgpu.kernels.adaptive import divided
 
 GRAPHS = small_graphs() | {"R-MAT": generate.rmat(7, 6, seed=2), "cliques": generate.copapers(60, 15)}
 CLASSES = {name: knobs for name, knobs in BY_DEGREE.items() if not {"merge", "long", "short"} & set(knobs)}

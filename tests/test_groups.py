@@ -20,8 +20,8 @@ from test_division import CLASSES, GRAPHS, few_blocks, of_member, raw
 from tcgpu import GraphError, cpu, generate
 from tcgpu.distributed import division
 from tcgpu.distributed.division import HostEdges
+from tcgpu.distributed.groups import GpuGroup
 from tcgpu.engines import runtime
-from tcgpu.engines.groups import GpuGroup
 from tcgpu.kernels import own_columns
 
 WAIT_SECONDS = 20  # for a member that never comes

@@ -1,17 +1,15 @@
 """Every kernel compiled for GPUs from Turing to Hopper, with no GPU: types resolve, and nothing slow is in the code."""
 
 import ast
-import importlib
 import inspect
-import pkgutil
 import textwrap
 from itertools import product
 
 import pytest
+from kernel_shapes import every_kernel, name_of
 from sampling import share
 
-import tcgpu.kernels
-from tcgpu.engines import kernel_compiler, runtime
+from tcgpu.engines import kernel_compiler
 
 pytestmark = pytest.mark.ptx
 
@@ -23,13 +21,6 @@ MORE_BEFORE_HOPPER = {"band_tally", "column_tally", "pair_tally", "sieve_tally",
 
 def target(capability):
     return "sm_{}{}".format(*capability)
-
-
-def every_kernel():
-    for module in pkgutil.walk_packages(tcgpu.kernels.__path__, "tcgpu.kernels."):
-        for name, value in vars(importlib.import_module(module.name)).items():
-            if isinstance(value, runtime.Kernel) and value.__module__ == module.name:
-                yield pytest.param(value, id=f"{module.name.rpartition('.')[2]}.{name}")
 
 
 def most_registers(kernel, capability):
@@ -50,7 +41,7 @@ def barriers(function):
     return found
 
 
-@pytest.mark.parametrize("kernel", list(every_kernel()))
+@pytest.mark.parametrize("kernel", list(every_kernel()), ids=name_of)
 def test_compiles_to_integers_in_registers_with_the_barriers_as_written(kernel):
     assert kernel.signatures
     for signature, capability in share(product(kernel.signatures, CAPABILITIES), kernel.__name__):
@@ -70,5 +61,5 @@ def check_compiled(kernel, signature, capability):
 
 
 def test_there_are_kernels():
-    names = {param.id for param in every_kernel()}
+    names = set(map(name_of, every_kernel()))
     assert {"naive.naive_kernel", "column_block.column_block_kernel", "bitmap.bitmap_kernel"} <= names

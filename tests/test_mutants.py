@@ -7,15 +7,14 @@ says of it first; None where it finds nothing. `pytest --full` tries all of them
 import importlib
 import importlib.util
 import inspect
-import pkgutil
 import sys
 from collections import Counter
 from typing import NamedTuple
 
 import pytest
+from kernel_shapes import kernel_modules
 from sampling import share
 
-import tcgpu.kernels
 from tcgpu import checking
 from tcgpu.engines import runtime, simulator
 from tcgpu.engines.kernel_language import DeviceFunction
@@ -137,7 +136,7 @@ def mutated(monkeypatch, tmp_path):
             if isinstance(value, Method):
                 monkeypatch.setitem(METHODS, value.name, value)
         own = {id(value): name for name, value in vars(original).items() if is_own(value, original)}
-        for user in [importlib.import_module(info.name) for info in every_module()]:
+        for user in kernel_modules():
             for name, value in list(vars(user).items()):
                 if id(value) in own:
                     monkeypatch.setattr(user, name, getattr(module, own[id(value)]))
@@ -145,10 +144,6 @@ def mutated(monkeypatch, tmp_path):
 
     yield put
     simulator._rewritten.cache_clear()
-
-
-def every_module():
-    return pkgutil.walk_packages(tcgpu.kernels.__path__, "tcgpu.kernels.")
 
 
 def is_own(value, module):

@@ -28,8 +28,8 @@ from tcgpu.distributed import (
     sum_values,
     worker,
 )
+from tcgpu.distributed.part_tally import part_tally
 from tcgpu.engines import runtime
-from tcgpu.kernels.tricore.part_tally import part_tally
 
 ENGINES = ["cpu", pytest.param("sim", marks=pytest.mark.sim), pytest.param("gpu", marks=pytest.mark.gpu)]
 KERNELS = ENGINES[1:]

@@ -3,12 +3,13 @@
 cut            graphs into parts
 journal        a file of the parts that are done, for a count to resume from
 worker         counts a part, alone or for an executor
-device_parts   counts a part on a GPU or in the simulator
+device_parts   counts a part on a GPU or in the simulator; part_tally adds its triangles to its edges or vertices
 stream         counts all parts on one device, one after the other
-executors      the workers of an executor; our own pools of processes and threads
+executors      the workers of an executor; our own pools of processes and threads, which worker_process starts
 shared_arrays  a file through which processes share arrays
 pool           counts all parts by the workers of an executor
-division       counts raw edges by several GPUs, none of which has the whole graph
+division       counts raw edges by several GPUs, none of which has the whole graph; with divided, the steps of one of
+               them, dask_members, and groups, which exchange arrays of their devices
 """
 
 from tcgpu.distributed.cut import Part, Share, pairs, shares, slices

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 
 from tcgpu.distributed import division, worker
 from tcgpu.distributed.executors import RESTARTS
+from tcgpu.distributed.groups import GpuGroup
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import visible_gpus
-from tcgpu.engines.groups import GpuGroup
 from tcgpu.errors import GraphError, WorkerLost
 from tcgpu.graph import edge_arrays
 

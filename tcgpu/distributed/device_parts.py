@@ -11,9 +11,10 @@ from functools import partial
 
 import numpy as np
 
+from tcgpu.distributed import part_tally
 from tcgpu.distributed.cut import MAX_ROWS, column_bytes, column_words
 from tcgpu.engines import runtime
-from tcgpu.kernels.tricore import part_tally, warp_search
+from tcgpu.kernels.tricore import warp_search
 
 MARGIN = 1 << 16  # bytes of the device that are left free: allocations are rounded up
 

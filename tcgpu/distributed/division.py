@@ -23,15 +23,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu.distributed import worker
+from tcgpu.distributed import divided, worker
 from tcgpu.distributed.executors import RESTARTS, gpu_names
+from tcgpu.distributed.groups import GpuGroup, Meeting
 from tcgpu.engines import runtime
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.engines.groups import GpuGroup, Meeting
 from tcgpu.errors import GraphError, WorkerLost
 from tcgpu.graph import edge_arrays, unmasked
 from tcgpu.kernels import fitting
-from tcgpu.kernels.adaptive import divided
 from tcgpu.kernels.own_columns import own_columns
 
 LARGE = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean them

@@ -21,9 +21,9 @@ from types import ModuleType
 from weakref import WeakKeyDictionary
 
 from tcgpu.distributed import worker
+from tcgpu.distributed.worker_process import init_worker
 from tcgpu.engines.choice import ENGINE, REASON, named_gpus, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.engines.worker_process import init_worker
 from tcgpu.errors import EngineError, GraphError
 from tcgpu.progress import uninterrupted, watched
 

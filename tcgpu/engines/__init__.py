@@ -10,11 +10,9 @@ mistakes           Python that no GPU runs; what exceptions in a kernel mean
 kernel_compiler    from a kernel to machine code for a GPU, kept on disk
 cuda_driver        calls of CUDA's driver
 staging            copies of large arrays to and from a GPU, through pinned memory
-groups             workers that exchange arrays of their devices
 native             functions for the CPU: compiled, run on all cores; or interpreted, without Numba
 meaning            a digest of a function and all that it reaches
 code_cache         where Numba keeps what it compiles for the CPU
 cache_folder       where compiled code and downloads are kept
-worker_process     starts a process of a pool
 forking            locks that are free in a forked child
 """

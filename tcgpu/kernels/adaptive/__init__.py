@@ -86,7 +86,6 @@ plan            the arrays and launches of a count; docs/adaptive.md explains th
 layout          the arrays made before counting: near numbers, in-edges, tasks, hubs' rows of bits
 hubs, windows, far, local, merging
                 the kernels that count
-divided         the steps of a count by several workers that own columns
 support_plan    the same for the triangles of each edge and vertex, with support_layout, support_hubs, support_windows,
                 support_bands, support_merges and support_counters
 """

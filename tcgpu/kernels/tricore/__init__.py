@@ -1,3 +1,2 @@
 """The kernels of TriCore: a warp per edge and binary search (`warp_search`), and the two it is compared with
-(`merge_path`, `thread_search`). `warp_search` also counts parts of a graph; `part_tally` adds the triangles of a part
-to each of its edges or vertices."""
+(`merge_path`, `thread_search`). `warp_search` also counts parts of a graph."""
