@@ -19,13 +19,11 @@ if TYPE_CHECKING:
         clustering,
         count,
         is_triangle_free,
-        k_truss,
         list_triangles,
         reduce_triangles,
         support,
         transitivity,
         triangles,
-        truss_numbers,
     )
     from tcgpu.checking import check
     from tcgpu.datasets import load
@@ -49,13 +47,14 @@ if TYPE_CHECKING:
     from tcgpu.tracing import trace
     from tcgpu.tracing.estimates import estimate
     from tcgpu.tracing.result import load_trace
+    from tcgpu.truss import k_truss, truss_numbers
 
 __version__ = "0.2.0"
 
 # module -> its public names
 _NAMES = {
-    "api": "average_clustering clustering count is_triangle_free k_truss list_triangles reduce_triangles support "
-    "transitivity triangles truss_numbers",
+    "api": "average_clustering clustering count is_triangle_free list_triangles reduce_triangles support "
+    "transitivity triangles",
     "checking": "check",
     "datasets": "load",
     "declarations": "Knob Method",
@@ -77,6 +76,7 @@ _NAMES = {
     "tracing": "trace",
     "tracing.estimates": "estimate",
     "tracing.result": "load_trace",
+    "truss": "k_truss truss_numbers",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 # public name -> the module that it is

@@ -176,7 +176,7 @@ def truss(arguments):
         raise UsageError("-o FILE takes a k-truss: --k says which")
     import numpy as np
 
-    from tcgpu.api import truss_engine
+    from tcgpu.truss import truss_engine
 
     engine = truss_engine(arguments.engine)
     graph, reading = _read(arguments)

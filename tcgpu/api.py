@@ -1,4 +1,4 @@
-"""The verbs: count, triangles, support, clustering, k_truss and the others.
+"""The verbs: count, triangles, support, clustering and the others; those of a slice are in its folder.
 
 Every verb takes the same graphs and the same keywords. A keyword that a verb cannot use raises a MethodError.
 
@@ -26,16 +26,13 @@ import inspect
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from itertools import compress
 from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
 
 import numpy as np
 
-from tcgpu.arrays import locked, sum_exactly
-from tcgpu.built_in import K_TRUSS
-from tcgpu.engines.choice import ENGINE
-from tcgpu.errors import EngineError, MethodError
-from tcgpu.graph import Graph, as_graph
+from tcgpu.arrays import sum_exactly
+from tcgpu.errors import MethodError
+from tcgpu.graph import as_graph
 from tcgpu.progress import underway
 from tcgpu.registry import (
     ENGINES,
@@ -45,7 +42,6 @@ from tcgpu.registry import (
     check_engine,
     choose,
     choose_for_edges,
-    engine_of,
     on_engine,
     triangles_plan,
 )
@@ -68,7 +64,7 @@ class Options(TypedDict, total=False):
     max_seconds: float | None
 
 
-def _verb(function: Verb) -> Verb:
+def verb(function: Verb) -> Verb:
     """Give a function with `**options` the keywords of every verb, None by default; TypeError for any other."""
     own = inspect.signature(function)
     keywords = [
@@ -137,10 +133,10 @@ def count(
         return distributed.count(graph, method, device_memory=device_memory, resume=resume, **options, **knobs)
     chosen = choose(method, engine, order, knobs, Options.__annotations__)
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting by {chosen.name}"):
-        return chosen.plan(chosen.prepare(_opened(graph), order), **knobs).count()
+        return chosen.plan(chosen.prepare(opened(graph), order), **knobs).count()
 
 
-@_verb
+@verb
 def triangles(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     """Count the triangles at each vertex.
 
@@ -158,7 +154,7 @@ def triangles(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     return _tally("triangles", graph, **options)
 
 
-@_verb
+@verb
 def support(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     """Count the triangles at each edge. Parameters as in `triangles`.
 
@@ -170,7 +166,7 @@ def support(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     return _tally("support", graph, **options)
 
 
-@_verb
+@verb
 def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options]) -> Iterator[np.ndarray]:
     """List every triangle once.
 
@@ -189,13 +185,13 @@ def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options])
     """
     from tcgpu import cpu
 
-    _check_only("list_triangles", {"cpu"}, {"cpu"}, options)
+    check_only("list_triangles", {"cpu"}, {"cpu"}, options)
     choose("cpu", order=options["order"])
-    graph = as_graph(_opened(graph))
+    graph = as_graph(opened(graph))
     return _listed(graph, cpu.list_triangles(graph, chunk, options["order"] or "auto"), options["progress"])
 
 
-@_verb
+@verb
 def reduce_triangles(
     graph: Any,
     f: Callable,
@@ -257,10 +253,10 @@ def reduce_triangles(
     """
     from tcgpu import cpu
 
-    _check_only("reduce_triangles", {"cpu"}, ENGINES, options)
+    check_only("reduce_triangles", {"cpu"}, ENGINES, options)
     engine, order = options["engine"], options["order"] or "auto"
     choose("cpu", engine if options["method"] else None, order)
-    graph = as_graph(_opened(graph))
+    graph = as_graph(opened(graph))
     with underway(options["progress"], f"reducing triangles of {graph.m:,} edges"):
         if engine not in GPU:
             return cpu.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, order)
@@ -270,7 +266,7 @@ def reduce_triangles(
             return cpu.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, order, triangle_sums.sums)
 
 
-@_verb
+@verb
 def clustering(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     """Compute each vertex's clustering coefficient: the share of pairs of its neighbours that are joined.
 
@@ -281,12 +277,12 @@ def clustering(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     numpy.ndarray
         float64, one number a vertex; 0 where a vertex has fewer than two neighbours.
     """
-    graph = as_graph(_opened(graph))
+    graph = as_graph(opened(graph))
     pairs = _neighbour_pairs(graph)
     return np.divide(triangles(graph, **options), pairs, out=np.zeros(graph.n), where=pairs > 0)
 
 
-@_verb
+@verb
 def average_clustering(graph: Any, **options: Unpack[Options]) -> float:
     """Compute the mean of `clustering` over all vertices; 0 for a graph without vertices. Options as in `triangles`."""
     local = clustering(graph, **options)
@@ -295,7 +291,7 @@ def average_clustering(graph: Any, **options: Unpack[Options]) -> float:
 
 def transitivity(graph: Any, **options: Any) -> float:
     """Compute three times the triangles over the paths of two edges; 0 without such paths. Options as in `count`."""
-    graph = as_graph(_opened(graph))
+    graph = as_graph(opened(graph))
     paths = sum_exactly(_neighbour_pairs(graph))
     return 3 * count(graph, **options) / paths if paths else 0.0
 
@@ -307,56 +303,12 @@ def is_triangle_free(graph: Any, **options: Any) -> bool:
         if method.engines == ("cpu",):
             from tcgpu import cpu
 
-            if cpu.finds_triangle(graph := as_graph(_opened(graph))):
+            if cpu.finds_triangle(graph := as_graph(opened(graph))):
                 return False
     return count(graph, **options) == 0
 
 
-@_verb
-def k_truss(graph: Any, k: int, **options: Unpack[Options]) -> Graph:
-    """Find the k-truss: the largest subgraph whose every edge is in at least k - 2 of its triangles.
-
-    Parameters
-    ----------
-    k
-        2 or more. A clique of k vertices is a k-truss; the 2-truss is every edge.
-    graph, options
-        As in every verb: see `tcgpu.api`. Methods are "cpu" and "k_truss" (GPU). Trusses are found in the graph's own
-        order, and not by an executor.
-
-    Returns
-    -------
-    Graph
-        Only the vertices that have an edge left. Its labels are those of `graph`, or the vertex numbers in `graph` if
-        that has none; without labels if no vertex is lost.
-    """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
-        raise MethodError(f"k must be a whole number of at least 2, not {k!r}")
-    return _without_isolated(*_peeled("k_truss", "peel", graph, options, int(k)))
-
-
-@_verb
-def truss_numbers(graph: Any, **options: Unpack[Options]) -> np.ndarray:
-    """Find each edge's truss number: the largest k whose k-truss has the edge. Parameters as in `k_truss`.
-
-    Returns
-    -------
-    numpy.ndarray
-        int32, one number of at least 2 an edge, in the order of `graph.edges()`.
-    """
-    return _peeled("truss_numbers", "numbers", graph, options)[1]
-
-
-def truss_engine(engine: str | None = None) -> str:
-    """Return what finds trusses here: the engine that is named, else the GPU if there is one, else "cpu"."""
-    if engine == "cpu" or engine is None and ENGINE != "gpu":
-        return "cpu"
-    if engine not in (None, *GPU):
-        raise EngineError(unknown("engine", engine, ENGINES))
-    return engine_of(K_TRUSS, engine)
-
-
-def _opened(graph):
+def opened(graph):
     """Read a graph that is given by its path; return any other as it is."""
     if not isinstance(graph, (str, os.PathLike)):
         return graph
@@ -379,7 +331,7 @@ def _check_parts(executor, parts):
         raise MethodError("parts= says into how many parts an executor's work is cut: give executor=, too")
 
 
-def _check_only(verb, methods, engines, options):
+def check_only(verb, methods, engines, options):
     """MethodError or EngineError if the options are not among a verb's methods and engines, or need an executor."""
     method, engine = getattr(options["method"], "name", options["method"]), options["engine"]
     if options["executor"] is not None or options["parts"] is not None:
@@ -393,7 +345,7 @@ def _check_only(verb, methods, engines, options):
 
 def _tally(verb, graph, method, engine, order, executor, parts, progress, max_seconds):
     """Count the triangles at each vertex (verb "triangles") or edge ("support")."""
-    graph = _opened(graph)
+    graph = opened(graph)
     _check_parts(executor, parts)
     if executor is not None:
         from tcgpu.distributed import pool
@@ -420,41 +372,3 @@ def _neighbour_pairs(graph):
     """How many pairs of neighbours each vertex has."""
     degree = np.asarray(graph.degrees, np.int64)
     return degree * (degree - 1) // 2
-
-
-def _peeled(verb, function, graph, options, *args):
-    """The Graph, and what a function of the engine's module returns of it.
-
-    function: "peel", of a graph and k, marks the edges that stay; "numbers", of a graph.
-    """
-    _check_only(verb, {"cpu", K_TRUSS.name}, ENGINES, options)
-    method, engine, order = options["method"], options["engine"], options["order"]
-    if order not in (None, "natural"):
-        raise MethodError(f"{verb} works in the graph's own order, not in {order!r}: leave order= out")
-    if method == "cpu" and engine in GPU or method == K_TRUSS.name and engine == "cpu":
-        raise EngineError(f"method {method!r} does not run on {engine!r}")
-    name = engine_of(K_TRUSS, engine) if method == K_TRUSS.name else truss_engine(method or engine)
-    graph = as_graph(_opened(graph))
-    with underway(options["progress"], f"peeling {graph.m:,} edges on {name}"):
-        if name == "cpu":
-            from tcgpu.cpu import truss
-
-            return graph, getattr(truss, function)(graph, *args)
-        from tcgpu.kernels import peeling
-
-        with on_engine(K_TRUSS, name, options["max_seconds"]):
-            return graph, getattr(peeling, function)(graph, *args)
-
-
-def _without_isolated(graph, keep):
-    """The Graph of the edges that `keep` marks, and of the vertices that have one."""
-    left = graph.kept(keep)
-    joined = left.degrees > 0
-    number = np.cumsum(joined, dtype=np.int32) - np.int32(1)
-    col_ptr = np.append(left.col_ptr[:-1][joined], left.m)
-    labels = graph.labels
-    if labels is not None:
-        labels = labels[joined] if isinstance(labels, np.ndarray) else list(compress(labels, joined))
-    elif not joined.all():
-        labels = np.flatnonzero(joined)
-    return Graph(locked(col_ptr), locked(number[left.row_idx]), labels=labels, name=graph.name, validate=False)

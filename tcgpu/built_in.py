@@ -159,5 +159,5 @@ METHODS: dict[str, Method] = {method.name: method for method in (
         order="auto",
     ),
 )}  # fmt: skip
-K_TRUSS = _method("kernels.peeling", "k_truss", "ours",
+K_TRUSS = _method("truss.peeling", "k_truss", "ours",
                   "weak edges are peeled off from a queue, and each triangle is broken once")  # fmt: skip

@@ -14,7 +14,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import Step
 
-ROOMS_OF_KERNELS = "distributed", "kernels", "motifs", "truss"
+ROOMS_OF_KERNELS = "distributed", "kernels", "subgraphs", "truss"
 
 
 def kernel_modules():

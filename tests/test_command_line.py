@@ -16,7 +16,7 @@ import pytest
 
 import tcgpu
 from tcgpu import __main__ as command_line
-from tcgpu import api, bar, datasets, formats, generators, progress, registry
+from tcgpu import bar, datasets, formats, generators, progress, registry, truss
 from tcgpu.engines import runtime
 from tcgpu.kernels import simulated
 from tcgpu.records import Rows
@@ -166,7 +166,7 @@ def test_truss_prints_how_many_edges_each_has(printed, k5):
     facts = json.loads(printed("truss", k5, "--json"))
     seconds = facts.pop("seconds")
     steps = [{"k": 2, "edges": 1, "truss_edges": 11}, {"k": 5, "edges": 10, "truss_edges": 10}]
-    assert facts == {"vertices": 6, "edges": 11, "engine": api.truss_engine(), "truss_numbers": steps}
+    assert facts == {"vertices": 6, "edges": 11, "engine": truss.truss_engine(), "truss_numbers": steps}
     assert list(seconds) == ["process", "total"] and 0 < seconds["process"] < seconds["total"]
 
 
@@ -419,11 +419,11 @@ def test_a_name_of_any_bytes_is_printed(tmp_path):
 def test_truss_reports_its_engine(printed, k5, monkeypatch):
     help = " ".join(command_line._parser().commands.choices["truss"].format_help().split())
     assert "gpu, sim or cpu (default: gpu if there is one, else cpu)" in help
-    monkeypatch.setattr(api, "ENGINE", "sim")
-    assert api.truss_engine() == "cpu"
-    monkeypatch.setattr(api, "ENGINE", "gpu")
-    monkeypatch.setattr(api, "engine_of", lambda method, engine: "gpu")
-    assert api.truss_engine() == "gpu"
+    monkeypatch.setattr(truss, "ENGINE", "sim")
+    assert truss.truss_engine() == "cpu"
+    monkeypatch.setattr(truss, "ENGINE", "gpu")
+    monkeypatch.setattr(truss, "engine_of", lambda method, engine: "gpu")
+    assert truss.truss_engine() == "gpu"
 
 
 def test_long_simulator_runs_are_announced_or_refused(run, refused, k5, monkeypatch):

@@ -15,11 +15,11 @@ import test_adaptive_tally
 
 import tcgpu
 from tcgpu import DeviceGraph, cpu, generate
-from tcgpu.cpu import truss
 from tcgpu.distributed import count_part, slices, sum_values
-from tcgpu.kernels import adaptive, peeling
+from tcgpu.kernels import adaptive
 from tcgpu.kernels.bisson_fatica import k_truss, support
 from tcgpu.registry import METHODS
+from tcgpu.truss import native_peeling, peeling
 
 pytestmark = pytest.mark.sim
 WITH_KERNELS = [name for name, method in METHODS.items() if "sim" in method.engines]
@@ -139,14 +139,14 @@ def test_support(method, name, large):
 @pytest.mark.parametrize("name", ["R-MAT", "co-papers"])
 def test_trusses_by_bitmaps(name, large):
     own = graph(name)
-    assert np.array_equal(k_truss.plan(own, 5).count() == 0, truss.peel(own, 5))
+    assert np.array_equal(k_truss.plan(own, 5).count() == 0, native_peeling.peel(own, 5))
 
 
 @pytest.mark.parametrize("k", [3, 5, 12])
 @pytest.mark.parametrize("name", ["R-MAT", "co-papers", "mesh"])
 def test_trusses(name, k, large):
     own = graph(name)
-    assert np.array_equal(peeling.peel(own, k), truss.peel(own, k))
+    assert np.array_equal(peeling.peel(own, k), native_peeling.peel(own, k))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -154,7 +154,7 @@ def test_trusses(name, k, large):
 def test_truss_numbers(own, seed, processor):
     """Hundreds of rounds, threads in any order."""
     with processor.instead_of_the_simulator(seed=seed, **compiled.LARGE):
-        assert np.array_equal(peeling.numbers(own), truss.numbers(own))
+        assert np.array_equal(peeling.numbers(own), native_peeling.numbers(own))
 
 
 @pytest.mark.parametrize("name", ["R-MAT", "wide R-MAT", "mesh"])

@@ -11,9 +11,9 @@ from test_kernels_k_truss import GRAPHS, numbers_of_networkx
 
 import tcgpu
 from tcgpu import Graph, GraphError, generate
-from tcgpu.cpu import truss
 from tcgpu.engines import runtime
-from tcgpu.kernels import peeling
+from tcgpu.truss import peeling
+from tcgpu.truss.native_peeling import numbers as native_numbers
 
 # what `peeling` chooses by the size of a graph
 CHOICES = {
@@ -69,7 +69,7 @@ class TestWithoutAGpu:
     def test_every_choice_finds_the_same(self, name, choice, monkeypatch):
         for constant, value in CHOICES[choice].items():
             monkeypatch.setattr(peeling, constant, value)
-        assert same_as(truss.numbers(GRAPHS[name]), GRAPHS[name])
+        assert same_as(native_numbers(GRAPHS[name]), GRAPHS[name])
 
     @settings(max_examples=25)
     @given(st.integers(0, 12), st.data())
@@ -85,7 +85,7 @@ class TestWithoutAGpu:
         state = peeling.peel_until(rest, graph.m)
         assert np.array_equal(np.sort(rest.queue), rest.origin) and state[peeling.END] == graph.m
         assert (np.diff(rest.peeled[rest.queue]) >= 0).all() and rest.peeled.max() <= state[peeling.ROUND]
-        assert (np.diff(rest.number[rest.queue]) >= 0).all() and np.array_equal(rest.number, truss.numbers(graph))
+        assert (np.diff(rest.number[rest.queue]) >= 0).all() and np.array_equal(rest.number, native_numbers(graph))
 
     def test_a_launch_ends_after_its_work_and_the_next_one_goes_on(self):
         """So that the host can be interrupted."""
@@ -94,7 +94,7 @@ class TestWithoutAGpu:
         peeling.peel_edges.launch(1, 64, *rest, graph.m, 1)
         assert 0 < rest.state[peeling.BEGIN] < rest.state[peeling.END] < graph.m
         peeling.peel_until(rest, graph.m)
-        assert np.array_equal(rest.number, truss.numbers(graph))
+        assert np.array_equal(rest.number, native_numbers(graph))
 
     def test_threads_race_only_where_it_changes_nothing(self):
         """A thread may see that an edge goes in the next round, or not yet: it remains in this one."""
@@ -111,7 +111,7 @@ class TestWithoutAGpu:
 
     def test_edges_in_no_triangle_break_none(self):
         with peeling.plan(GRAPHS["karate"], 3).carried_out() as run:
-            assert np.array_equal(run.result() == 0, truss.numbers(GRAPHS["karate"]) >= 3)
+            assert np.array_equal(run.result() == 0, native_numbers(GRAPHS["karate"]) >= 3)
             assert (run.rounds, run.counts) == (1, 1)
 
     @pytest.mark.parametrize("k", [None, 4])
@@ -127,7 +127,7 @@ class TestWithoutAGpu:
     @pytest.mark.parametrize("order", ["natural", "degree", "random"])
     def test_a_graph_may_be_peeled_in_another_order(self, order, monkeypatch):
         monkeypatch.setattr(peeling, "order_for_tallies", lambda graph, wish: order)
-        assert same_as(truss.numbers(GRAPHS["karate"]), GRAPHS["karate"])
+        assert same_as(native_numbers(GRAPHS["karate"]), GRAPHS["karate"])
 
     def test_no_edge_is_in_a_truss_of_a_huge_k(self):
         assert not peeling.peel(GRAPHS["karate"], 10**12).any()
@@ -139,7 +139,7 @@ class TestWithoutAGpu:
             peeling.plan(graph)
 
     def test_well_known_graphs(self, graphs_folder):
-        tried = [name for name, graph, _ in well_known(graphs_folder, 500) if same_as(truss.numbers(graph), graph)]
+        tried = [name for name, graph, _ in well_known(graphs_folder, 500) if same_as(native_numbers(graph), graph)]
         assert len(tried) >= 2
 
 
@@ -153,7 +153,7 @@ def test_long_simulator_runs_are_refused_with_the_estimate():
 class TestOnAGpu:
     @pytest.mark.parametrize("name", GRAPHS)
     def test_small_graphs(self, name):
-        assert same_as(truss.numbers(GRAPHS[name]), GRAPHS[name])
+        assert same_as(native_numbers(GRAPHS[name]), GRAPHS[name])
 
     def test_well_known_graphs(self, graphs_folder):
         tried = [name for name, graph, _ in well_known(graphs_folder) if agrees(graph)]
@@ -184,7 +184,7 @@ class TestOnAGpu:
         given = peeling.prepare(graph, "natural")
         first = peeling.peel(given, 5)
         assert np.array_equal(runtime.to_host(given.row_idx), graph.row_idx)
-        assert np.array_equal(peeling.peel(given, 5), first) and np.array_equal(first, truss.numbers(graph) >= 5)
+        assert np.array_equal(peeling.peel(given, 5), first) and np.array_equal(first, native_numbers(graph) >= 5)
 
     def test_the_verbs_take_the_gpu(self):
         graph = generate.copapers(5000)
@@ -193,7 +193,7 @@ class TestOnAGpu:
 
 def agrees(graph):
     """Whether truss numbers and some trusses are the native engine's."""
-    expected = truss.numbers(graph)
+    expected = native_numbers(graph)
     some = {3, 4, 8, 30, int(expected.max(initial=3))}
     return np.array_equal(peeling.numbers(graph), expected) and all(
         np.array_equal(peeling.peel(graph, k), expected >= k) for k in some

@@ -11,8 +11,9 @@ from sampling import share
 import tcgpu
 from tcgpu import GraphError, built_in, registry
 from tcgpu.engines import runtime
-from tcgpu.kernels import peeling, simulated
+from tcgpu.kernels import simulated
 from tcgpu.kernels.simulated import duration
+from tcgpu.truss import peeling
 
 SMALL = tcgpu.generate.mesh(8, 8)
 PLANS = {"count": registry.Method.plan, "support": registry.Method.support_plan, "triangles": registry.triangles_plan}

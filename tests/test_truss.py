@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from test_graph import edge_set, multigraphs
 
 import tcgpu
-from tcgpu import EngineError, Graph, MethodError, api, cpu, formats
-from tcgpu.cpu import truss
+from tcgpu import EngineError, Graph, MethodError, cpu, formats, truss
 from tcgpu.engines import runtime
 from tcgpu.engines.native import set_threads
+from tcgpu.truss import native_peeling
 
 SHARED = ("karate.csv", "polbooks.csv", "polblogs.graph", "delaunay_n10.graph", "ca-GrQc.mtx", "as20000102.txt")
 
@@ -23,7 +23,7 @@ SHARED = ("karate.csv", "polbooks.csv", "polblogs.graph", "delaunay_n10.graph", 
 def native():
     """Use the native engine even on a machine with a GPU."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api, "ENGINE", "sim")
+        patch.setattr(truss, "ENGINE", "sim")
         yield
 
 
@@ -194,13 +194,13 @@ def shared_rounds(monkeypatch):
     """Have all workers share even small rounds; yields a list of how many worked each time."""
     rounds = []
 
-    def run_threads(function, *args, workers, own=truss.run_threads, **more):
-        if function is truss._break_triangles:
+    def run_threads(function, *args, workers, own=native_peeling.run_threads, **more):
+        if function is native_peeling._break_triangles:
             rounds.append(workers)
         own(function, *args, workers=workers, **more)
 
-    monkeypatch.setattr(truss, "run_threads", run_threads)
-    monkeypatch.setattr(truss, "LARGE_ROUND", 0)
+    monkeypatch.setattr(native_peeling, "run_threads", run_threads)
+    monkeypatch.setattr(native_peeling, "LARGE_ROUND", 0)
     monkeypatch.setattr(cpu.edges, "MANY", 0)
     yield rounds
     set_threads(None)
@@ -225,11 +225,11 @@ def test_any_number_of_threads_gives_the_same(name, shared_rounds):
 @pytest.mark.parametrize("few", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["cliques", "skewed", "clustered"])
 def test_counting_again_and_breaking_triangles_give_the_same_truss(name, few, monkeypatch):
-    monkeypatch.setattr(truss, "FEW_WEAK", few)
+    monkeypatch.setattr(native_peeling, "FEW_WEAK", few)
     graph = GRAPHS[name]
     numbers = tcgpu.truss_numbers(graph)
     for k in range(2, largest(graph) + 2):
-        assert np.array_equal(truss.peel(graph, k), numbers >= k)
+        assert np.array_equal(native_peeling.peel(graph, k), numbers >= k)
 
 
 @pytest.mark.parametrize("recount", [0, 3, 1 << 40])
@@ -238,28 +238,28 @@ def test_counting_again_in_the_middle_of_a_batch_changes_nothing(name, recount, 
     """Any round may be the last one that breaks triangles."""
     graph = GRAPHS[name]
     expected = tcgpu.truss_numbers(graph)
-    monkeypatch.setattr(truss, "RECOUNT", recount)
+    monkeypatch.setattr(native_peeling, "RECOUNT", recount)
     for threads in (1, 3):
         set_threads(threads)
         assert np.array_equal(tcgpu.truss_numbers(Graph(graph.col_ptr, graph.row_idx)), expected)
         for k in range(3, largest(graph) + 2):
-            assert np.array_equal(truss.peel(graph, k), expected >= k)
+            assert np.array_equal(native_peeling.peel(graph, k), expected >= k)
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
 def test_rows_of_bits_give_the_same_trusses(after, shared_rounds, monkeypatch):
     """From the beginning, or after some batches."""
     expected = {name: tcgpu.truss_numbers(graph) for name, graph in GRAPHS.items()}
-    monkeypatch.setattr(truss, "SOME_TRIANGLES", -1)
-    monkeypatch.setattr(truss.dense_truss, "CHUNK", 100)
+    monkeypatch.setattr(native_peeling, "SOME_TRIANGLES", -1)
+    monkeypatch.setattr(native_peeling.dense_truss, "CHUNK", 100)
     for threads in (1, 3):
         set_threads(threads)
         for name, graph in GRAPHS.items():
             answers = chain([False] * after, repeat(True))
-            monkeypatch.setattr(truss.dense_truss, "is_dense", lambda *about, answers=answers: next(answers))
+            monkeypatch.setattr(native_peeling.dense_truss, "is_dense", lambda *about, answers=answers: next(answers))
             assert np.array_equal(tcgpu.truss_numbers(Graph(graph.col_ptr, graph.row_idx)), expected[name])
             for k in range(3, largest(graph) + 2):
-                assert np.array_equal(truss.peel(graph, k), expected[name] >= k)
+                assert np.array_equal(native_peeling.peel(graph, k), expected[name] >= k)
 
 
 @pytest.mark.parametrize("tail", [0, 20_000])
@@ -296,7 +296,7 @@ def test_a_dense_graph_that_collapses_takes_no_more_than_some_supports():
 @pytest.mark.parametrize("shrink", [0.0, 1.0])
 def test_numbering_the_remaining_edges_anew_changes_nothing(shrink, monkeypatch):
     expected = {name: tcgpu.truss_numbers(graph) for name, graph in GRAPHS.items()}
-    monkeypatch.setattr(truss, "SHRINK", shrink)
+    monkeypatch.setattr(native_peeling, "SHRINK", shrink)
     for name, graph in GRAPHS.items():
         assert np.array_equal(tcgpu.truss_numbers(graph), expected[name])
 
@@ -308,9 +308,9 @@ def test_invalid_k_are_refused(k):
 
 
 def test_a_gpu_is_used_if_there_is_one(monkeypatch):
-    assert api.truss_engine() == api.truss_engine("cpu") == "cpu"
-    monkeypatch.setattr(api, "ENGINE", "gpu")
-    assert api.truss_engine() == runtime.engine() and api.truss_engine("cpu") == "cpu"
+    assert truss.truss_engine() == truss.truss_engine("cpu") == "cpu"
+    monkeypatch.setattr(truss, "ENGINE", "gpu")
+    assert truss.truss_engine() == runtime.engine() and truss.truss_engine("cpu") == "cpu"
 
 
 def test_unknown_engines_are_refused():

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.cpu import dense_truss
 from tcgpu.cpu.cleaning import occurrences
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
+from tcgpu.truss import dense_truss
 
 GONE = np.int32(-(1 << 31))  # the support of an edge that an earlier round peeled
 IN_FRONTIER = np.int32(-(1 << 20))  # a support below this: GONE + 1 + the edge's position in the frontier. A remaining

@@ -1,0 +1,103 @@
+"""k-trusses and truss numbers: edges are peeled off, those in the fewest triangles first.
+
+peeling         by kernels, round by round
+native_peeling  by all cores of a CPU, level by level
+dense_truss     the same of dense graphs, from rows of bits
+"""
+
+from itertools import compress
+from typing import Any, Unpack
+
+import numpy as np
+
+from tcgpu.api import Options, check_only, opened, verb
+from tcgpu.arrays import locked
+from tcgpu.built_in import K_TRUSS
+from tcgpu.engines.choice import ENGINE
+from tcgpu.errors import EngineError, MethodError
+from tcgpu.graph import Graph, as_graph
+from tcgpu.progress import underway
+from tcgpu.registry import ENGINES, GPU, engine_of, on_engine
+from tcgpu.suggest import unknown
+
+
+@verb
+def k_truss(graph: Any, k: int, **options: Unpack[Options]) -> Graph:
+    """Find the k-truss: the largest subgraph whose every edge is in at least k - 2 of its triangles.
+
+    Parameters
+    ----------
+    k
+        2 or more. A clique of k vertices is a k-truss; the 2-truss is every edge.
+    graph, options
+        As in every verb: see `tcgpu.api`. Methods are "cpu" and "k_truss" (GPU). Trusses are found in the graph's own
+        order, and not by an executor.
+
+    Returns
+    -------
+    Graph
+        Only the vertices that have an edge left. Its labels are those of `graph`, or the vertex numbers in `graph` if
+        that has none; without labels if no vertex is lost.
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
+        raise MethodError(f"k must be a whole number of at least 2, not {k!r}")
+    return _without_isolated(*_peeled("k_truss", "peel", graph, options, int(k)))
+
+
+@verb
+def truss_numbers(graph: Any, **options: Unpack[Options]) -> np.ndarray:
+    """Find each edge's truss number: the largest k whose k-truss has the edge. Parameters as in `k_truss`.
+
+    Returns
+    -------
+    numpy.ndarray
+        int32, one number of at least 2 an edge, in the order of `graph.edges()`.
+    """
+    return _peeled("truss_numbers", "numbers", graph, options)[1]
+
+
+def truss_engine(engine: str | None = None) -> str:
+    """Return what finds trusses here: the engine that is named, else the GPU if there is one, else "cpu"."""
+    if engine == "cpu" or engine is None and ENGINE != "gpu":
+        return "cpu"
+    if engine not in (None, *GPU):
+        raise EngineError(unknown("engine", engine, ENGINES))
+    return engine_of(K_TRUSS, engine)
+
+
+def _peeled(verb, function, graph, options, *args):
+    """The Graph, and what a function of the engine's module returns of it.
+
+    function: "peel", of a graph and k, marks the edges that stay; "numbers", of a graph.
+    """
+    check_only(verb, {"cpu", K_TRUSS.name}, ENGINES, options)
+    method, engine, order = options["method"], options["engine"], options["order"]
+    if order not in (None, "natural"):
+        raise MethodError(f"{verb} works in the graph's own order, not in {order!r}: leave order= out")
+    if method == "cpu" and engine in GPU or method == K_TRUSS.name and engine == "cpu":
+        raise EngineError(f"method {method!r} does not run on {engine!r}")
+    name = engine_of(K_TRUSS, engine) if method == K_TRUSS.name else truss_engine(method or engine)
+    graph = as_graph(opened(graph))
+    with underway(options["progress"], f"peeling {graph.m:,} edges on {name}"):
+        if name == "cpu":
+            from tcgpu.truss import native_peeling
+
+            return graph, getattr(native_peeling, function)(graph, *args)
+        from tcgpu.truss import peeling
+
+        with on_engine(K_TRUSS, name, options["max_seconds"]):
+            return graph, getattr(peeling, function)(graph, *args)
+
+
+def _without_isolated(graph, keep):
+    """The Graph of the edges that `keep` marks, and of the vertices that have one."""
+    left = graph.kept(keep)
+    joined = left.degrees > 0
+    number = np.cumsum(joined, dtype=np.int32) - np.int32(1)
+    col_ptr = np.append(left.col_ptr[:-1][joined], left.m)
+    labels = graph.labels
+    if labels is not None:
+        labels = labels[joined] if isinstance(labels, np.ndarray) else list(compress(labels, joined))
+    elif not joined.all():
+        labels = np.flatnonzero(joined)
+    return Graph(locked(col_ptr), locked(number[left.row_idx]), labels=labels, name=graph.name, validate=False)
