@@ -30,7 +30,7 @@ import tcgpu
 from tcgpu import measurement, records
 from tcgpu.engines import runtime
 from tcgpu.kernels.chatterjee import combinations
-from tcgpu.subgraphs import KINDS
+from tcgpu.subgraphs.of_k_vertices import KINDS
 
 
 def measured(graph, kind, k, *, engine, repeats, most=1e11):

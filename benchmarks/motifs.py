@@ -23,9 +23,9 @@ import gpu
 
 import tcgpu
 from tcgpu import DeviceGraph, Graph, measurement, records
-from tcgpu.cpu.four_at_edges import count_cycles
 from tcgpu.engines import runtime
-from tcgpu.kernels.motifs import cliques, cycles
+from tcgpu.subgraphs import cliques, cycles
+from tcgpu.subgraphs.four_at_edges import count_cycles
 
 GRAPHS = {  # name -> raw edges, and the sizes of cliques; larger ones take a minute or more, or are many billions
     "rmat18": (lambda: gpu.generate.edges("rmat", 18, permuted=False), (4, 5)),

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         count,
         is_triangle_free,
         list_triangles,
-        reduce_triangles,
         support,
         transitivity,
         triangles,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from tcgpu.engines.runtime import kernel
     from tcgpu.errors import EngineError, FormatError, GraphError, KernelError, MethodError, TcgpuError, WorkerLost
     from tcgpu.formats import read, write
-    from tcgpu.four_vertices import motifs
     from tcgpu.graph import Graph
     from tcgpu.kernels import Plan, launch
     from tcgpu.kernels.device_graph import DeviceGraph
@@ -43,7 +41,9 @@ if TYPE_CHECKING:
     from tcgpu.measurement import measure
     from tcgpu.registry import methods, register, unregister
     from tcgpu.simulation import simulate
-    from tcgpu.subgraphs import cliques, count_subgraphs
+    from tcgpu.subgraphs import reduce_triangles
+    from tcgpu.subgraphs.four_vertices import motifs
+    from tcgpu.subgraphs.of_k_vertices import cliques, count_subgraphs
     from tcgpu.tracing import trace
     from tcgpu.tracing.estimates import estimate
     from tcgpu.tracing.result import load_trace
@@ -53,8 +53,7 @@ __version__ = "0.2.0"
 
 # module -> its public names
 _NAMES = {
-    "api": "average_clustering clustering count is_triangle_free list_triangles reduce_triangles support "
-    "transitivity triangles",
+    "api": "average_clustering clustering count is_triangle_free list_triangles support transitivity triangles",
     "checking": "check",
     "datasets": "load",
     "declarations": "Knob Method",
@@ -62,7 +61,6 @@ _NAMES = {
     "engines.runtime": "kernel",
     "errors": "EngineError FormatError GraphError KernelError MethodError TcgpuError WorkerLost",
     "formats": "read write",
-    "four_vertices": "motifs",
     "graph": "Graph",
     "kernels": "Plan launch",
     "kernels.device_graph": "DeviceGraph",
@@ -72,7 +70,9 @@ _NAMES = {
     "measurement": "measure",
     "registry": "methods register unregister",
     "simulation": "simulate",
-    "subgraphs": "cliques count_subgraphs",
+    "subgraphs": "reduce_triangles",
+    "subgraphs.four_vertices": "motifs",
+    "subgraphs.of_k_vertices": "cliques count_subgraphs",
     "tracing": "trace",
     "tracing.estimates": "estimate",
     "tracing.result": "load_trace",

@@ -24,7 +24,6 @@ from networkx.algorithms import triads
 
 from tcgpu import api
 from tcgpu.arrays import sum_exactly
-from tcgpu.cpu.four_at_edges import cycles_at
 from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
@@ -136,7 +135,9 @@ class BackendGraph:
             values = np.bitwise_count(self.directions).astype(np.int64)
         else:
             return np.array(self.triangles, np.int64)
-        return api.reduce_triangles(self.graph, _product, edge_values=values, per="vertex")
+        from tcgpu.subgraphs import reduce_triangles
+
+        return reduce_triangles(self.graph, _product, edge_values=values, per="vertex")
 
     @cached_property
     def _pairs(self):
@@ -155,6 +156,8 @@ class BackendGraph:
     @cached_property
     def square_clustering(self):
         """The share of possible squares at each vertex that exist, as a list, by NetworkX's formula."""
+        from tcgpu.subgraphs.four_at_edges import cycles_at
+
         own = self.graph.ordered("degree")  # in which cycles are found fastest
         squares = cycles_at(own, False)[own.rank] // 2
         degrees = self.graph.degrees.astype(np.int64)
@@ -376,7 +379,9 @@ def _census(graph, directions, n):
     for d, e in combinations_with_replacement(edges, 2):
         pairs = edges[d] * edges[e] if d != e else edges[d] * (edges[d] - 1) // 2
         census[names[d + 4 * e]] += sum_exactly(pairs)
-    closed = api.reduce_triangles(graph, _tricode, edge_values=directions.astype(np.int64), bins=64)
+    from tcgpu.subgraphs import reduce_triangles
+
+    closed = reduce_triangles(graph, _tricode, edge_values=directions.astype(np.int64), bins=64)
     for code in np.flatnonzero(closed).tolist():
         count, (uv, uw, vw) = int(closed[code]), (code & 3, code >> 2 & 3, code >> 4)
         census[names[code]] += count

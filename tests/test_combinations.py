@@ -20,7 +20,7 @@ from tcgpu.engines import runtime
 from tcgpu.kernels.chatterjee import combinations, levels
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.kernels.chatterjee.combinations import combination
-from tcgpu.subgraphs import KINDS
+from tcgpu.subgraphs.of_k_vertices import KINDS
 
 every_size = pytest.mark.parametrize("k", combinations.SIZES)
 every_kind = pytest.mark.parametrize("kind", KINDS)

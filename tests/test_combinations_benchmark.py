@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import tcgpu
-from tcgpu.subgraphs import KINDS
+from tcgpu.subgraphs.of_k_vertices import KINDS
 
 pytestmark = pytest.mark.full
 

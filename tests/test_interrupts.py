@@ -15,10 +15,11 @@ import pytest
 import sampling
 
 import tcgpu
-from tcgpu import cpu, generators, progress, subgraphs
+from tcgpu import cpu, generators, progress
 from tcgpu.__main__ import main as shell
 from tcgpu.cpu import cleaning
 from tcgpu.engines import native
+from tcgpu.subgraphs import of_k_vertices as subgraphs
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 

@@ -15,11 +15,10 @@ from strategies import sparse_graphs
 
 import tcgpu
 from tcgpu import EngineError, Graph, GraphError, cpu, generate
-from tcgpu.cpu import four_at_edges
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
-from tcgpu.kernels import motifs
-from tcgpu.kernels.motifs import cliques, cycles, tiles
+from tcgpu.subgraphs import cliques, cycles, four_at_edges, tiles
+from tcgpu.subgraphs import on_device as motifs
 
 
 def hub_over(graph):

@@ -9,9 +9,10 @@ import pytest
 
 import tcgpu
 from tcgpu import Graph, GraphError, MethodError
-from tcgpu.cpu import edges, exact_sums, reductions
+from tcgpu.cpu import edges
 from tcgpu.engines import native
 from tcgpu.engines.native import jit, set_threads
+from tcgpu.subgraphs import exact_sums, reductions
 
 GRAPHS, MOST = 100, 14
 RECORD = np.dtype([("big", "i8"), ("small", "f4")])

@@ -12,9 +12,11 @@ from kernel_shapes import small_graphs
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, subgraphs
-from tcgpu.cpu import edges, four_at_edges
+from tcgpu import Graph, GraphError
+from tcgpu.cpu import edges
 from tcgpu.engines.native import set_threads
+from tcgpu.subgraphs import four_at_edges
+from tcgpu.subgraphs import of_k_vertices as subgraphs
 
 GRAPHS = small_graphs()
 

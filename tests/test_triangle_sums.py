@@ -9,10 +9,10 @@ from sampling import share
 from test_reductions import Drawn, all_values, in_bins, largest, one, polynomial, three, weights_in_bins
 
 import tcgpu
-from tcgpu import EngineError, Graph, GraphError, MethodError, cpu
+from tcgpu import EngineError, Graph, GraphError, MethodError
 from tcgpu.engines import kernel_compiler, runtime
 from tcgpu.engines.faults import check_launch
-from tcgpu.kernels import triangle_sums
+from tcgpu.subgraphs import reductions, triangle_sums
 
 GRAPH = tcgpu.generate.rmat(6, 4, seed=3)
 RNG = np.random.default_rng(4)
@@ -50,7 +50,7 @@ def reduction_of(case, order="degree"):
         raise Found(*given)
 
     with pytest.raises(Found) as caught:
-        cpu.reduce_triangles(GRAPH, f, **options, order=order, sums=found)
+        reductions.reduce_triangles(GRAPH, f, **options, order=order, sums=found)
     return caught.value.args
 
 
@@ -156,7 +156,7 @@ def test_compiled_kernels_add_up_what_the_cpu_does(case, processor):
     f, options = CASES[case]
     kernel_of(case)
     with processor.instead_of_the_simulator(seed=7):
-        found = cpu.reduce_triangles(GRAPH, f, **options, order="degree", sums=triangle_sums.sums)
+        found = reductions.reduce_triangles(GRAPH, f, **options, order="degree", sums=triangle_sums.sums)
     assert same(found, tcgpu.reduce_triangles(GRAPH, f, **options, order="degree"))
 
 
@@ -164,7 +164,7 @@ def test_compiled_kernels_add_up_what_the_cpu_does(case, processor):
 def test_an_exception_in_a_compiled_kernel_is_noticed(processor):
     kernel_of("late")
     with processor.instead_of_the_simulator(), pytest.raises(MethodError, match="f raises an exception"):
-        cpu.reduce_triangles(GRAPH, late, order="degree", sums=triangle_sums.sums)
+        reductions.reduce_triangles(GRAPH, late, order="degree", sums=triangle_sums.sums)
 
 
 @pytest.mark.ptx

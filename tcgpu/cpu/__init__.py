@@ -22,10 +22,8 @@ best: "words" a fifth as fast as "short" on roads, "short" a 20th of "words" on 
 
 `per_vertex` finds triangles per vertex, per edge and one by one. It uses rows of bits where a graph is dense (`dense`)
 and for edges to its dense part (`dense_pairs`); elsewhere it intersects columns as a count does (`edge_tally`,
-`word_tally`), or looks up wedges, which pays where most edges are in many triangles. `four_at_edges` finds the cycles and cliques of four vertices
-at each edge. `reductions` calls a function of the caller for each triangle and adds up what it returns, in
-`exact_sums`. `edges` describes a part of a graph. `cleaning` sorts raw edges, `compact` numbers ids, `draws` draws
-edges.
+`word_tally`), or looks up wedges, which pays where most edges are in many triangles. `edges` describes a part of a
+graph. `cleaning` sorts raw edges, `compact` numbers ids, `draws` draws edges.
 
 All of these are compiled by Numba. `small` serves small graphs without it, also in `count` and its neighbours here.
 
@@ -46,7 +44,6 @@ _HOMES = {
     "edges": "Edges",
     "orders": "in_order",
     "per_vertex": "in_edge_order_of tally widened",
-    "reductions": "reduce_triangles",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -1,8 +1,8 @@
 """Call a function of the caller for each triangle, and add up what it returns, on a GPU or in the simulator.
 
-Contract: that of `tcgpu.cpu.reductions`. `sums` takes the same Reduction and returns the same sums, to the last bit
-where the function returns the same numbers. A triangle is found at its edge (u, v): the columns of u, from this edge
-on, and of v are compared, and each row of the shorter one is looked up in the longer one.
+Contract: that of `reductions`. `sums` takes the same Reduction and returns the same sums, to the last bit where
+the function returns the same numbers. A triangle is found at its edge (u, v): the columns of u, from this edge on, and
+of v are compared, and each row of the shorter one is looked up in the longer one.
 
     count_rows         how many rows are looked up at each edge; a scan of these numbers follows
     reduce_triangles   a thread takes one row after the other, whatever edge it is of, so that all threads share the
@@ -18,8 +18,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from tcgpu.cpu.exact_sums import zero_sums
-from tcgpu.cpu.reductions import putting
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import CallersFunction, DeviceFunction
@@ -27,9 +25,11 @@ from tcgpu.engines.native import MOST_COMPILED, NumbaError, uncached
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint64
 from tcgpu.errors import GraphError, KernelError, MethodError
 from tcgpu.kernels import Plan, Scan, launch, simulated
-from tcgpu.kernels.device.add_exactly import add_float, add_integer, add_sums
 from tcgpu.kernels.device.columns import find_columns
 from tcgpu.kernels.device.search import first_from, last_up_to
+from tcgpu.subgraphs.add_exactly import add_float, add_integer, add_sums
+from tcgpu.subgraphs.exact_sums import zero_sums
+from tcgpu.subgraphs.reductions import putting
 
 THREADS = 256
 SHARED_BYTES = 16 << 10  # the most that the sums of a block take
@@ -168,7 +168,7 @@ def work(graph):
 
 
 def sums(graph, reduction):
-    """The sums of a Reduction, as `tcgpu.cpu.exact_sums` has them."""
+    """The sums of a Reduction, as `tcgpu.subgraphs.exact_sums` has them."""
     added = zero_sums(1, reduction.size, reduction.floats)
     if graph.max_column < 2:
         return added

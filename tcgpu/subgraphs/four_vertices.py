@@ -29,15 +29,15 @@ from typing import Any
 import numpy as np
 
 from tcgpu import cpu, formats
-from tcgpu.cpu.four_at_edges import cliques_at, cycles_at
 from tcgpu.cpu.per_vertex import blocks, edge_blocks, sum_at_ends, sum_over_neighbours
 from tcgpu.declarations import GPU
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
-from tcgpu.kernels import motifs as device_motifs
 from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, check_engine, on_engine
-from tcgpu.subgraphs import PATH_OF_3, TRIANGLE, by_formula
+from tcgpu.subgraphs import on_device as device_motifs
+from tcgpu.subgraphs.four_at_edges import cliques_at, cycles_at
+from tcgpu.subgraphs.of_k_vertices import PATH_OF_3, TRIANGLE, by_formula
 from tcgpu.suggest import unknown
 
 CONNECTED = "path", "star", "cycle", "paw", "diamond", "clique"
@@ -77,8 +77,8 @@ def motifs(
         Per graph, Python ints, of any size: "path", "star" (a vertex with three neighbours), "cycle", "paw" (a triangle
         with a tail), "diamond" (a clique less an edge) and "clique"; with `connected=False` before them "empty",
         "edge", "two edges", "path of 3" and "triangle", which leave the other vertices alone. Per vertex or edge, an
-        int64 array for each orbit in ORCA's order, which `tcgpu.four_vertices` lists; edges go in the order of
-        `graph.edges()`.
+        int64 array for each orbit in ORCA's order, which `tcgpu.subgraphs.four_vertices` lists; edges go in the order
+        of `graph.edges()`.
 
     Raises
     ------

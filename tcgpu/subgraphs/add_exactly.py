@@ -1,11 +1,11 @@
-"""Exact sums of integers and of floats, in the words of `tcgpu.cpu.exact_sums`, to which many threads add.
+"""Exact sums of integers and of floats, in the words of `tcgpu.subgraphs.exact_sums`, to which many threads add.
 
 Contract: `sums` (uint64) has the words of `size` sums, in global or shared memory: word k of a sum is at index
 k * size + at. Additions are atomic and lose no bit, so that the order of the threads changes nothing.
 """
 
-from tcgpu.cpu.exact_sums import FLAGS, INFINITE, MINUS_INFINITE, NOT_A_NUMBER, WORDS
 from tcgpu.engines.runtime import cuda, int64, uint64
+from tcgpu.subgraphs.exact_sums import FLAGS, INFINITE, MINUS_INFINITE, NOT_A_NUMBER, WORDS
 
 EXPONENT, FRACTION = 0x7FF, (1 << 52) - 1  # the bits of a float64
 

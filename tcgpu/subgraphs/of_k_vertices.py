@@ -22,7 +22,6 @@ from tcgpu import cpu, formats
 from tcgpu.arrays import sum_exactly
 from tcgpu.cpu.choose import LONG_COLUMN, hub_limit, hub_rows
 from tcgpu.cpu.edges import marking_workers, vertices
-from tcgpu.cpu.four_at_edges import count_cycles
 from tcgpu.cpu.per_vertex import edge_blocks
 from tcgpu.declarations import GPU
 from tcgpu.engines.native import (
@@ -38,10 +37,11 @@ from tcgpu.engines.native import (
 )
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.graph import Graph, as_graph
-from tcgpu.kernels import motifs as device_motifs
 from tcgpu.kernels.chatterjee import combinations
 from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, check_engine, named, on_engine
+from tcgpu.subgraphs import on_device as device_motifs
+from tcgpu.subgraphs.four_at_edges import count_cycles
 from tcgpu.suggest import unknown
 
 KINDS = ("clique", "independent", "connected")

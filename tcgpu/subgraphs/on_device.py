@@ -14,7 +14,7 @@ from tcgpu.declarations import GPU, Method
 from tcgpu.engines import runtime
 from tcgpu.kernels import adaptive, results, simulated
 from tcgpu.kernels.device_graph import order_for_tallies, prepare
-from tcgpu.kernels.motifs import cliques, cycles
+from tcgpu.subgraphs import cliques, cycles
 
 METHOD = Method(
     name="motifs",
@@ -53,7 +53,7 @@ def for_orbits(graph):
 
     Its triangles, its 4-cliques, the two sums over its triangles of `cpu.four_at_edges`, and its 4-cycles.
     """
-    from tcgpu.kernels import triangle_sums  # no other count imports it
+    from tcgpu.subgraphs import reductions, triangle_sums  # no other count imports them
 
     own = prepare(graph, "natural")
     plans = adaptive.support_plan(own), cliques.plan(own, 4, at_edges=True), cycles.plan(own, at_edges=True)
@@ -61,7 +61,7 @@ def for_orbits(graph):
     support = cpu.widened(support)
 
     def summed(f, **values):
-        return cpu.reduce_triangles(graph, f, **values, per="edge", order="natural", sums=triangle_sums.sums)
+        return reductions.reduce_triangles(graph, f, **values, per="edge", order="natural", sums=triangle_sums.sums)
 
     triangles = summed(_of_other_edges, edge_values=support - 1)
     neighbours = summed(_of_third_vertices, vertex_values=graph.degrees.astype(np.int64) - 2)

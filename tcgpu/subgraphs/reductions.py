@@ -14,7 +14,6 @@ import numpy as np
 
 from tcgpu.cpu.counting import MUCH_LONGER, chunk_bounds, chunks
 from tcgpu.cpu.edges import all_edges, workers_for
-from tcgpu.cpu.exact_sums import add_float, add_integer, float_totals, integer_totals, zero_sums
 from tcgpu.cpu.orders import in_order
 from tcgpu.cpu.per_vertex import MAX_COPIES, in_edge_order_of
 from tcgpu.engines.kernel_language import names_of
@@ -33,6 +32,7 @@ from tcgpu.engines.native import (
 )
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.graph import unmasked
+from tcgpu.subgraphs.exact_sums import add_float, add_integer, float_totals, integer_totals, zero_sums
 from tcgpu.suggest import unknown
 
 PLACES = "graph", "vertex", "edge"
