@@ -38,9 +38,9 @@ from tcgpu import Graph, generate, measurement, records
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import TcgpuError
+from tcgpu.insight import demand, estimates, gpus, sampling
 from tcgpu.kernels import Step, simulated
 from tcgpu.registry import METHODS
-from tcgpu.tracing import demand, estimates, gpus, sampling
 
 
 def of_kind(name, edges):

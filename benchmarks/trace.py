@@ -28,9 +28,9 @@ import probes
 
 from tcgpu import generate, measurement, records
 from tcgpu.engines import runtime
+from tcgpu.insight import trace_plan
 from tcgpu.kernels import Step
 from tcgpu.registry import METHODS
-from tcgpu.tracing import trace_plan
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
 import trace_accuracy

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from numbers import Number
 
-from tcgpu.checking import Report
 from tcgpu.errors import TcgpuError
+from tcgpu.insight.checking import Report
 from tcgpu.registry import Method
 
 KINDS = {  # the first that fits

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tcgpu.api import list_triangles
 from tcgpu.figures import BLUE, DARK, DARK_GREY, GREY, ORANGE, PALE, SKY, axes, looks, plain_ticks
-from tcgpu.lab.plots import draw_graph, layout
+from tcgpu.plots import draw_graph, layout
 
 LANES = 32  # of a warp
 TIMINGS = "kernel", "process", "total"
@@ -194,7 +194,7 @@ _commas = FuncFormatter(lambda value, _: f"{value:,.10g}")
 
 
 def draw_gpu(gpu, *, ax=None):
-    """A GPU (one of `tcgpu.tracing.gpus.GPUS`) from its lanes to its memory; in orange, a request of one warp.
+    """A GPU (one of `tcgpu.insight.gpus.GPUS`) from its lanes to its memory; in orange, a request of one warp.
 
     Two of its multiprocessors are drawn, the first with two blocks of two warps; memory as sectors of eight words.
     """

@@ -12,7 +12,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcgpu import datasets, distributed
+    from tcgpu import datasets, distributed, plots
     from tcgpu import generators as generate
     from tcgpu.api import (
         average_clustering,
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         transitivity,
         triangles,
     )
-    from tcgpu.checking import check
     from tcgpu.datasets import load
     from tcgpu.declarations import Knob, Method
     from tcgpu.engines.kernel_language import cuda, int32, int64, uint32, uint64
@@ -32,21 +31,21 @@ if TYPE_CHECKING:
     from tcgpu.errors import EngineError, FormatError, GraphError, KernelError, MethodError, TcgpuError, WorkerLost
     from tcgpu.formats import read, write
     from tcgpu.graph import Graph
+    from tcgpu.insight import trace
+    from tcgpu.insight.checking import check
+    from tcgpu.insight.estimates import estimate
+    from tcgpu.insight.result import load_trace
+    from tcgpu.insight.simulation import simulate
     from tcgpu.kernels import Plan, launch
     from tcgpu.kernels.device_graph import DeviceGraph
     from tcgpu.kernels.method import method
-    from tcgpu.lab import plots
     from tcgpu.lab.explorer import explore
     from tcgpu.lab.stepper import step
     from tcgpu.measurement import measure
     from tcgpu.registry import methods, register, unregister
-    from tcgpu.simulation import simulate
     from tcgpu.subgraphs import reduce_triangles
     from tcgpu.subgraphs.four_vertices import motifs
     from tcgpu.subgraphs.of_k_vertices import cliques, count_subgraphs
-    from tcgpu.tracing import trace
-    from tcgpu.tracing.estimates import estimate
-    from tcgpu.tracing.result import load_trace
     from tcgpu.truss import k_truss, truss_numbers
 
 __version__ = "0.2.0"
@@ -54,7 +53,6 @@ __version__ = "0.2.0"
 # module -> its public names
 _NAMES = {
     "api": "average_clustering clustering count is_triangle_free list_triangles support transitivity triangles",
-    "checking": "check",
     "datasets": "load",
     "declarations": "Knob Method",
     "engines.kernel_language": "cuda int32 int64 uint32 uint64",
@@ -62,6 +60,11 @@ _NAMES = {
     "errors": "EngineError FormatError GraphError KernelError MethodError TcgpuError WorkerLost",
     "formats": "read write",
     "graph": "Graph",
+    "insight": "trace",
+    "insight.checking": "check",
+    "insight.estimates": "estimate",
+    "insight.simulation": "simulate",
+    "insight.result": "load_trace",
     "kernels": "Plan launch",
     "kernels.device_graph": "DeviceGraph",
     "kernels.method": "method",
@@ -69,18 +72,14 @@ _NAMES = {
     "lab.stepper": "step",
     "measurement": "measure",
     "registry": "methods register unregister",
-    "simulation": "simulate",
     "subgraphs": "reduce_triangles",
     "subgraphs.four_vertices": "motifs",
     "subgraphs.of_k_vertices": "cliques count_subgraphs",
-    "tracing": "trace",
-    "tracing.estimates": "estimate",
-    "tracing.result": "load_trace",
     "truss": "k_truss truss_numbers",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 # public name -> the module that it is
-_MODULES = {"generate": "generators", "datasets": "datasets", "plots": "lab.plots", "distributed": "distributed"}
+_MODULES = {"generate": "generators", "datasets": "datasets", "plots": "plots", "distributed": "distributed"}
 # public name of 0.1 -> its name now
 _RENAMED = {"parts": "distributed"}
 

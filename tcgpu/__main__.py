@@ -344,11 +344,11 @@ def trace(arguments):
         )
     from tcgpu.errors import needing
     from tcgpu.formats.files import replacing
-    from tcgpu.tracing import Traces
+    from tcgpu.insight import Traces
 
     if arguments.output and not arguments.output.endswith(".trace"):
         with needing("a picture of a trace"):
-            from tcgpu.tracing.pictures import BY
+            from tcgpu.insight.pictures import BY
         if arguments.by not in BY:
             raise UsageError(f"--by: {unknown('measure', arguments.by, BY)}")
     graph = None if arguments.open else _read(arguments)[0]

@@ -14,7 +14,7 @@ import sampling
 from hypothesis import settings
 
 from tcgpu.engines import kernel_compiler, runtime
-from tcgpu.engines.faults import check_launch
+from tcgpu.insight.faults import check_launch
 
 # a first call compiles, and CI machines are busy: no deadline for one example
 settings.register_profile("tcgpu", deadline=None)

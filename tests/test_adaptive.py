@@ -14,10 +14,10 @@ from sampling import share
 import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
-from tcgpu.engines.faults import check_launch
+from tcgpu.insight.checked import CheckedRun
+from tcgpu.insight.faults import check_launch
 from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
 from tcgpu.kernels.adaptive import far, layout, merging
-from tcgpu.kernels.checked import CheckedRun
 
 plan_module = import_module("tcgpu.kernels.adaptive.plan")  # its name in the package is that of the method
 

@@ -6,7 +6,7 @@ from sampling import share
 
 from tcgpu import Graph, GraphError, generate
 from tcgpu.engines import runtime
-from tcgpu.engines.faults import check_launch
+from tcgpu.insight.faults import check_launch
 from tcgpu.kernels import buckets, device_graph, orientation
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.order_costs import OrderCosts

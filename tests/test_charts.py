@@ -15,11 +15,11 @@ import tcgpu
 from charts import KERNELS
 from level_models import schedule
 from tcgpu import datasets, records
+from tcgpu.insight.gpus import GPUS
 from tcgpu.kernels import order_costs
 from tcgpu.kernels.bisson_fatica import bitmap_auto
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, position, split
 from tcgpu.lab.sweep import Curve
-from tcgpu.tracing.gpus import GPUS
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 TABLE = {row["graph"]: row for row in datasets.published("bisson_table1")}

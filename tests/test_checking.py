@@ -5,9 +5,10 @@ import time
 import pytest
 
 import tcgpu
-from tcgpu import checking, cuda, int32, int64, uint32
-from tcgpu.checking import check, in_words, reference_graphs, shrunk, triangles_of
+from tcgpu import cuda, int32, int64, uint32
 from tcgpu.engines import kernel_compiler, runtime
+from tcgpu.insight import checking
+from tcgpu.insight.checking import check, in_words, reference_graphs, shrunk, triangles_of
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.registry import METHODS

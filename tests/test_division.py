@@ -22,7 +22,7 @@ from tcgpu.distributed import divided, division, executors
 from tcgpu.distributed.executors import Workers
 from tcgpu.distributed.groups import Meeting
 from tcgpu.engines import runtime
-from tcgpu.engines.faults import check_launch
+from tcgpu.insight.faults import check_launch
 from tcgpu.kernels import own_columns
 from tcgpu.kernels import run as division_run
 

@@ -12,12 +12,12 @@ from tcgpu import records
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.errors import GraphError, MethodError
+from tcgpu.insight import caches, estimates, gpus, recorder, sampling, task_loops
+from tcgpu.insight.demand import Steps
+from tcgpu.insight.recorder import TaskSampler, record
 from tcgpu.kernels import Step, simulated
 from tcgpu.lab import sweep
 from tcgpu.registry import METHODS
-from tcgpu.tracing import caches, estimates, gpus, recorder, sampling, task_loops
-from tcgpu.tracing.demand import Steps
-from tcgpu.tracing.recorder import TaskSampler, record
 
 pytestmark = pytest.mark.sim
 STEPS = 60_000  # of lanes: a fraction of a second

@@ -11,12 +11,12 @@ from test_adaptive import AS_IT_COMES, BY_DEGREE, roomy  # noqa: F401
 
 import tcgpu
 from tcgpu.engines import runtime
-from tcgpu.engines.faults import check_launch
 from tcgpu.engines.kernel_language import cuda, int32, int64, uint32
-from tcgpu.engines.shadow_memory import Written
+from tcgpu.insight.checked import CheckedRun
+from tcgpu.insight.faults import check_launch
+from tcgpu.insight.shadow_memory import Written
 from tcgpu.kernels import adaptive
 from tcgpu.kernels.adaptive import layout
-from tcgpu.kernels.checked import CheckedRun
 from tcgpu.kernels.report import naive
 from tcgpu.registry import METHODS
 

@@ -15,10 +15,10 @@ from test_own_method import registered  # noqa: F401  a fixture
 import tcgpu
 from tcgpu import cuda, figures, player
 from tcgpu.formats import binary
+from tcgpu.insight import web_page
 from tcgpu.lab.explorer import elements
 from tcgpu.markup import Markup, element, joined
 from tcgpu.records import Rows
-from tcgpu.tracing import web_page
 
 EVIL = "<img src=x onerror=\"alert('$\\frac$')\"></script>"
 GRAPH = tcgpu.Graph(np.array([0, 2, 3, 3]), np.array([1, 2, 2]), name=EVIL)
@@ -87,7 +87,7 @@ def trace(tmp_path_factory):
 def test_a_trace_from_a_file(trace):
     assert EVIL in trace.method and EVIL in trace.main().kernel and EVIL in trace.lines()[0]["text"]
     assert shown(trace._repr_html_()).count(EVIL) > 3
-    traces = tcgpu.tracing.Traces([trace])
+    traces = tcgpu.insight.Traces([trace])
     assert traces.mistakes == [] or EVIL in shown(traces._repr_html_())
     assert EVIL.encode() not in figures.svg(trace.show())
     page = player.page(web_page.recording(trace))

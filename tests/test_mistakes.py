@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import checking, cuda, int32, int64
+from tcgpu import cuda, int32, int64
 from tcgpu.engines import kernel_compiler
-from tcgpu.engines.mistakes import mistakes_in
+from tcgpu.insight import checking
+from tcgpu.insight.mistakes import mistakes_in
 
 pytestmark = pytest.mark.sim
 TABLE = np.arange(4)

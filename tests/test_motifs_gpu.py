@@ -16,7 +16,7 @@ from strategies import sparse_graphs
 import tcgpu
 from tcgpu import EngineError, Graph, GraphError, cpu, generate
 from tcgpu.engines import runtime
-from tcgpu.engines.faults import check_launch
+from tcgpu.insight.faults import check_launch
 from tcgpu.subgraphs import cliques, cycles, four_at_edges, tiles
 from tcgpu.subgraphs import on_device as motifs
 

@@ -15,9 +15,9 @@ import pytest
 from kernel_shapes import kernel_modules
 from sampling import share
 
-from tcgpu import checking
 from tcgpu.engines import runtime, simulator
 from tcgpu.engines.kernel_language import DeviceFunction
+from tcgpu.insight import checking
 from tcgpu.registry import METHODS, Method
 
 pytestmark = pytest.mark.sim

@@ -12,7 +12,7 @@ import tcgpu
 from tcgpu import Graph, clean
 from tcgpu.cpu import cleaning, compact, counting, draws, per_vertex, small
 from tcgpu.engines import choice
-from tcgpu.tracing import sampling as sampling_of_tracing
+from tcgpu.insight import sampling as sampling_of_tracing
 
 BARE = """
 import sys, threading

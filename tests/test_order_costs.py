@@ -9,13 +9,13 @@ import pytest
 import tcgpu
 from tcgpu import built_in, cpu, generate, records
 from tcgpu.engines import runtime
-from tcgpu.engines.faults import check_launch
 from tcgpu.engines.runtime import cuda, kernel
+from tcgpu.insight import set_up
+from tcgpu.insight.faults import check_launch
 from tcgpu.kernels import device_graph, edge_sums, order_costs
 from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.edge_sums import bin_of
-from tcgpu.tracing import set_up
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import kinds

@@ -7,8 +7,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.patches import Patch
 
 import tcgpu
-from tcgpu import figures
-from tcgpu.lab import plots
+from tcgpu import figures, plots
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 

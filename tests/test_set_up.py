@@ -15,10 +15,10 @@ import tcgpu
 from tcgpu import generate
 from tcgpu.engines import runtime
 from tcgpu.errors import MethodError
+from tcgpu.insight import estimates, gpus, set_up, task_work
 from tcgpu.kernels import device_graph, edge_sums, order_costs, simulated
 from tcgpu.kernels.adaptive import layout, local, merging
 from tcgpu.registry import METHODS
-from tcgpu.tracing import estimates, gpus, set_up, task_work
 
 pytestmark = pytest.mark.sim
 GRAPHS = {

@@ -8,7 +8,7 @@ import pytest
 
 import tcgpu
 from tcgpu import cuda
-from tcgpu.engines.faults import VERBS
+from tcgpu.insight.faults import VERBS
 
 pytestmark = pytest.mark.sim
 LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
@@ -24,7 +24,7 @@ def test_the_examples_of_the_page_print_what_it_shows(root):
 
 def test_the_page_names_every_kind_of_fault(root):
     page = (root / "docs" / "simulator.md").read_text()
-    kinds = re.findall(r"^    (\w+)  +[A-Z]", tcgpu.engines.faults.__doc__, re.MULTILINE)
+    kinds = re.findall(r"^    (\w+)  +[A-Z]", tcgpu.insight.faults.__doc__, re.MULTILINE)
     assert len(kinds) == 7 and re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == kinds and VERBS
 
 

@@ -11,11 +11,11 @@ import pytest
 import tcgpu
 from tcgpu import GraphError, TcgpuError, cuda
 from tcgpu.engines import runtime
+from tcgpu.insight import trace_plan
+from tcgpu.insight.result import REQUEST_MEASURES
 from tcgpu.kernels.report import column_block, naive
 from tcgpu.progress import watched
 from tcgpu.registry import METHODS
-from tcgpu.tracing import trace_plan
-from tcgpu.tracing.result import REQUEST_MEASURES
 
 pytestmark = pytest.mark.sim
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())

@@ -9,7 +9,7 @@ import pytest
 import trace_accuracy
 from tcgpu import records
 from tcgpu.engines import runtime
-from tcgpu.tracing import trace_plan
+from tcgpu.insight import trace_plan
 
 pytestmark = pytest.mark.sim
 LIKE_NCU = """==PROF== Connected to process 7

@@ -7,7 +7,7 @@ import tcgpu
 from tcgpu import __main__ as command_line
 from tcgpu.errors import FormatError
 from tcgpu.formats import binary
-from tcgpu.tracing import trace_file
+from tcgpu.insight import trace_file
 
 pytestmark = pytest.mark.sim
 

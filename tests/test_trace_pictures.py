@@ -6,7 +6,7 @@ import pytest
 
 import tcgpu
 from tcgpu import GraphError
-from tcgpu.tracing import pictures
+from tcgpu.insight import pictures
 
 pytestmark = pytest.mark.sim
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())

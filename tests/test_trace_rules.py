@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint8
+from tcgpu.insight import trace_launch
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
-from tcgpu.tracing import trace_launch
 
 pytestmark = pytest.mark.sim
 LANE = np.arange(32)

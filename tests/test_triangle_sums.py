@@ -11,7 +11,7 @@ from test_reductions import Drawn, all_values, in_bins, largest, one, polynomial
 import tcgpu
 from tcgpu import EngineError, Graph, GraphError, MethodError
 from tcgpu.engines import kernel_compiler, runtime
-from tcgpu.engines.faults import check_launch
+from tcgpu.insight.faults import check_launch
 from tcgpu.subgraphs import reductions, triangle_sums
 
 GRAPH = tcgpu.generate.rmat(6, 4, seed=3)

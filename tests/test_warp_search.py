@@ -11,7 +11,8 @@ from sampling import share
 
 import lengths
 import tcgpu
-from tcgpu import Graph, GraphError, MethodError, cpu, datasets, tracing
+from tcgpu import Graph, GraphError, MethodError, cpu, datasets
+from tcgpu import insight as tracing
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.device import search

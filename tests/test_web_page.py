@@ -10,10 +10,10 @@ import pytest
 import tcgpu
 from tcgpu import GraphError
 from tcgpu import __main__ as command_line
+from tcgpu.insight import web_page
+from tcgpu.insight.events import MEMORY_SHIFT
+from tcgpu.insight.pictures import BY
 from tcgpu.registry import METHODS
-from tcgpu.tracing import web_page
-from tcgpu.tracing.events import MEMORY_SHIFT
-from tcgpu.tracing.pictures import BY
 
 pytestmark = pytest.mark.sim
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())

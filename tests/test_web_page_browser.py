@@ -8,8 +8,8 @@ import pytest
 from lab import CHROMIUM
 
 import tcgpu
-from tcgpu.tracing.events import MEMORY_SHIFT
-from tcgpu.tracing.pictures import BY
+from tcgpu.insight.events import MEMORY_SHIFT
+from tcgpu.insight.pictures import BY
 
 pytestmark = [pytest.mark.browser, pytest.mark.sim]
 EVIL = "</script><script>document.title = 'changed'</script><img src=x onerror=\"document.title = 'changed'\"> & </pre>"

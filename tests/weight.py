@@ -17,7 +17,7 @@ import networkx as nx
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tcgpu"
 # the rooms whose constants decide how fast something is; those of other rooms are sizes on a page, limits, formats
-TIMED_ROOMS = "core", "cpu", "distributed", "engines", "kernels", "tracing"
+TIMED_ROOMS = "core", "cpu", "distributed", "engines", "insight", "kernels", "subgraphs", "truss"
 FIRST_COUNT = "import tcgpu; tcgpu.count(tcgpu.generate.mesh(5, 5), 'naive', engine='sim')"
 LOADED = "import sys; [print(m.__file__) for k, m in list(sys.modules.items()) if k.split('.')[0] == 'tcgpu']"
 

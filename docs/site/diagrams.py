@@ -21,20 +21,21 @@ BLUE, GREEN, ORANGE, GREY = "#e3eefb", "#e4f4e4", "#fdeeda", "#f2f2f2"
 # The rooms from the highest to the lowest, in layers: what a layer is for, and what each of its rooms does.
 LAYERS = [
     ("what people open", ORANGE, {
-        "checking": "is a method right?", "lab": "explorer, stepper, charts", "__main__": "the command tcgpu",
-        "networkx_backend": "for NetworkX",
+        "lab": "explorer, stepper", "__main__": "the command tcgpu", "networkx_backend": "for NetworkX",
     }),
-    ("looking at kernels", ORANGE, {"tracing": "traces, estimates, web pages"}),
+    ("looking at kernels", ORANGE, {"insight": "traces, checks, estimates"}),
+    ("beyond counts", GREEN, {"truss": "k-trusses, truss numbers",
+                              "subgraphs": "motifs, cliques, sums over triangles"}),
     ("asking", GREEN, {"api": "the verbs: count, triangles, ...", "measurement": "three timings",
                        "records": "tables in data/measured"}),
     ("many workers", GREEN, {"distributed": "parts, executors, journals, streaming"}),
-    ("choosing", GREEN, {"four_vertices": "motifs", "subgraphs": "cliques, sets of k vertices",
-                         "registry": "methods by name", "datasets": "known graphs"}),
+    ("choosing", GREEN, {"registry": "methods by name", "datasets": "known graphs"}),
     ("counting", BLUE, {"kernels": "methods for GPUs, a folder a paper", "cpu": "the native engine",
                         "built_in": "our methods", "declarations": "Method and Knob"}),
-    ("graphs", BLUE, {"formats": "files", "generators": "made graphs", "graph": "sorted columns",
-                      "clean": "edges to columns", "sampled_order": "which is faster"}),
-    ("below all", GREY, {"player": "steps in a browser", "figures": "looks of charts", "simulation": "tcgpu.simulate",
+    ("graphs", BLUE, {"formats": "files", "generators": "made graphs", "plots": "graphs drawn",
+                      "graph": "sorted columns", "clean": "edges to columns"}),
+    ("below all", GREY, {"player": "steps in a browser", "figures": "looks of charts",
+                         "sampled_order": "which is faster",
                          "engines": "GPU, simulator, native code"}),
     ("", GREY, {"draws_in_numpy": "random numbers", "arrays": "NumPy helpers", "errors": "TcgpuError",
                 "markup": "HTML, escaped"}),
@@ -179,12 +180,12 @@ def kernel():
     text = "the same rewriting of\nintegers; each thread is a\ngenerator, which yields\nwhere it waits for others"
     simulated = Box(490, 275, 210, "engines/simulator.py", text, BLUE)
     text = "for tcgpu.check: the same,\nbut each access is checked\nfor bounds, races, barriers"
-    faults = Box(490, 470, 210, "engines/faults.py", text, BLUE)
+    faults = Box(490, 470, 210, "insight/faults.py", text, BLUE)
     in_python = Box(490, 765, 210, "a launch in Python", "the same count", GREY, code=False)
     text = "each load and store also\nwrites an event: thread,\nstep, line, address"
-    traced = Box(720, 275, 210, "tracing/rewriting.py", text, BLUE)
+    traced = Box(720, 275, 210, "insight/rewriting.py", text, BLUE)
     text = "requests of warps, sectors,\nidle lanes, line by line"
-    result = Box(720, 470, 210, "tracing/result.py", text, BLUE)
+    result = Box(720, 470, 210, "insight/result.py", text, BLUE)
     trace = Box(720, 765, 210, "a trace", "the same count", GREY, code=False)
     boxes = [source, declared, plan, digest, kept, rewrite, numba, link, driver, on_gpu]
     boxes += [simulated, faults, in_python, traced, result, trace]

@@ -5,8 +5,6 @@ kernel_language    the names that kernels are written in, and signatures
 runtime            launches, arrays, streams and timing: the door to the engines
 sim, gpu           the engines; with facts, the properties of a device
 simulator          runs a kernel as Python, one thread after the other
-faults             runs it there, and tells what it must not do; with checked_lane, shadow_memory, races, statements
-mistakes           Python that no GPU runs; what exceptions in a kernel mean
 kernel_compiler    from a kernel to machine code for a GPU, kept on disk
 cuda_driver        calls of CUDA's driver
 staging            copies of large arrays to and from a GPU, through pinned memory

@@ -107,8 +107,8 @@ def method(
         The vertex order to count in: "natural", "degree", "bfs", "random" or "auto".
     tasks
         ("columns", work) or ("nonzeros", work) if a thread takes one of these at a time, with `work` as
-        `tcgpu.tracing.sampling.WORK` lists it. Then no more blocks are launched than have tasks. A third name, one of
-        `tcgpu.tracing.sampling.LANES`, says what the threads of a task take in turns.
+        `tcgpu.insight.sampling.WORK` lists it. Then no more blocks are launched than have tasks. A third name, one of
+        `tcgpu.insight.sampling.LANES`, says what the threads of a task take in turns.
     prepare
         A function of a graph and an order that makes the graph to plan for; without one, it is a `tcgpu.Graph`.
     source, summary

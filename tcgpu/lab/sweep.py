@@ -13,8 +13,8 @@ from matplotlib.patheffects import withStroke
 from tcgpu import datasets, records
 from tcgpu.figures import DARK_GREY, LOOKS, axes, plain_ticks
 from tcgpu.generators import GENERATORS
+from tcgpu.insight.estimates import estimate
 from tcgpu.records import Rows
-from tcgpu.tracing.estimates import estimate
 
 NOW, ESTIMATED, MEASURED, PUBLISHED, PICKED = "this run", "estimated", "measured", "published", "the picked graph"
 GPU = "NVIDIA H200"  # the one that is estimated

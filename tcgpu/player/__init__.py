@@ -18,7 +18,7 @@ A recording is a dict that JSON can hold. Of it the player itself uses:
                      "columns": lists with an entry per step
 
 A view takes from the columns what it draws. So a new kind of recording needs new views and nothing else.
-`tcgpu.tracing.web_page` makes the recording of a trace, `tcgpu.lab.stepper` that of a method's steps.
+`tcgpu.insight.web_page` makes the recording of a trace, `tcgpu.lab.stepper` that of a method's steps.
 """
 
 import base64

@@ -5,11 +5,11 @@ import re
 from typing import NamedTuple
 
 from tcgpu.engines.choice import ENGINE
+from tcgpu.insight import trace
+from tcgpu.insight.estimates import estimate
 from tcgpu.kernels import simulated
 from tcgpu.measurement import measure
 from tcgpu.registry import METHODS
-from tcgpu.tracing import trace
-from tcgpu.tracing.estimates import estimate
 
 LANE_STEPS = 200_000  # that are traced for an estimate
 ESTIMATE_SECONDS = 0.8  # for them, on the machine that the costs of `simulated` were measured on

@@ -10,13 +10,13 @@ from tcgpu import figures, records
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import GraphError
 from tcgpu.generators import GENERATORS
+from tcgpu.insight.gpus import GPUS
 from tcgpu.lab import sweep
 from tcgpu.lab.explorer import charts, elements
 from tcgpu.lab.explorer.graph_card import GraphSource
 from tcgpu.lab.explorer.method_run import label_of, machine_of
 from tcgpu.lab.explorer.pages import Page
 from tcgpu.lab.explorer.trace_page import with_kernels
-from tcgpu.tracing.gpus import GPUS
 
 NONZEROS = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # per column
 EDGES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000, 8_388_608)

@@ -4,12 +4,12 @@ import ipywidgets as widgets
 
 from tcgpu import figures
 from tcgpu.errors import MethodError, TcgpuError
+from tcgpu.insight import Traces
+from tcgpu.insight.pictures import BY
 from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.method_run import label_of
 from tcgpu.lab.explorer.pages import Page
 from tcgpu.registry import METHODS
-from tcgpu.tracing import Traces
-from tcgpu.tracing.pictures import BY
 
 SOURCE, ALL_METHODS = "the source: where its time goes", "the methods side by side"
 PICTURES = {

@@ -4,12 +4,12 @@ import inspect
 
 import numpy as np
 
+from tcgpu.insight import trace_plan
+from tcgpu.insight.events import MEMORY_SHIFT
+from tcgpu.insight.events import SHARED as SHARED_MEMORY
 from tcgpu.kernels import Step
 from tcgpu.lab.stepper.frames import GLOBAL, SHARED, Frame, RowIdx, cells, counted, listed
 from tcgpu.registry import on_engine
-from tcgpu.tracing import trace_plan
-from tcgpu.tracing.events import MEMORY_SHIFT
-from tcgpu.tracing.events import SHARED as SHARED_MEMORY
 
 VERBS = {"load": "read", "store": "write", "atomic": "change"}
 NAMED = 6  # lanes that a caption names

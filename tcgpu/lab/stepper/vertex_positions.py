@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tcgpu.lab import plots
+from tcgpu import plots
 
 BOX = np.array([3.1, 4.0])  # inches
 

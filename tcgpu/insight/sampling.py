@@ -21,11 +21,11 @@ import numpy as np
 
 from tcgpu.engines.simulator import WARP, Dim3
 from tcgpu.errors import MethodError
+from tcgpu.insight.events import Events
+from tcgpu.insight.recorder import SAMPLED, TaskSampler
+from tcgpu.insight.task_work import work_of_tasks
 from tcgpu.kernels.device.bits import LONG_COLUMN
 from tcgpu.suggest import unknown
-from tcgpu.tracing.events import Events
-from tcgpu.tracing.recorder import SAMPLED, TaskSampler
-from tcgpu.tracing.task_work import work_of_tasks
 
 PILOTS = 32  # units that are drawn first: half of them of every size, half by their work
 CUTS = 4  # a unit is cut if it takes more than 1 / CUTS of the steps to trace,

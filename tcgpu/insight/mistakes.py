@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.checked_lane import ATOMIC_TAKES
 from tcgpu.engines.integers import Integers
 from tcgpu.engines.kernel_language import is_cuda, is_device_function, source_tree
 from tcgpu.engines.simulator import Atomics, SharedMemory, SimulatedCuda
 from tcgpu.errors import TcgpuError
+from tcgpu.insight.checked_lane import ATOMIC_TAKES
 from tcgpu.suggest import did_you_mean
 
 NO_LIST = "a kernel has no lists: numbers of a thread's own go into cuda.local.array(size, type)"

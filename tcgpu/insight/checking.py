@@ -1,7 +1,7 @@
 """`tcgpu.check`: whether a method is right, and if it is not, why, with the smallest graph that shows it.
 
 First the method's source is read for Python that no GPU runs. Then it runs on graphs that are difficult in one way
-each, with launches of many shapes, in the simulator, which looks for the faults that `tcgpu.engines.faults` lists. Its
+each, with launches of many shapes, in the simulator, which looks for the faults that `tcgpu.insight.faults` lists. Its
 counts are compared with a product of sparse matrices. Then its kernels are compiled for three compute capabilities,
 where a compiler is installed, and run on a GPU, if there is one.
 """
@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from tcgpu.engines import kernel_compiler, runtime
-from tcgpu.engines.faults import Fault
-from tcgpu.engines.mistakes import mistakes_in
 from tcgpu.errors import MethodError, MissingPackage, TcgpuError, needing
 from tcgpu.generators import barabasi_albert, clique, empty, path, star
 from tcgpu.graph import Graph
+from tcgpu.insight import trace
+from tcgpu.insight.checked import CheckedRun
+from tcgpu.insight.faults import Fault
+from tcgpu.insight.mistakes import mistakes_in
 from tcgpu.kernels import Step
-from tcgpu.kernels.checked import CheckedRun
 from tcgpu.markup import Markup, element, joined
 from tcgpu.records import Table
 from tcgpu.registry import Method, as_list, choose, on_engine
-from tcgpu.tracing import trace
 
 CAPABILITIES = (7, 5), (8, 0), (9, 0)
 MANY_REGISTERS = 64  # of a thread: with more, fewer than half of an SM's threads can be there at once
@@ -91,7 +91,7 @@ class Problem:
     ----------
     kind : str
         "count" for a wrong number of triangles, "source" for Python that no GPU runs, "compiler", "plan" for an error
-        before any launch, or the kind of a fault; see `tcgpu.engines.faults`.
+        before any launch, or the kind of a fault; see `tcgpu.insight.faults`.
     says : str
         What is wrong, in a sentence.
     on : str
@@ -196,7 +196,7 @@ def drawn(graph: Graph) -> Any:
     None of one that is too large or has no edges.
     """
     with needing("a drawing of a graph"):
-        from tcgpu.lab import plots
+        from tcgpu import plots
 
     if graph.m == 0 or graph.n > 100:
         return None

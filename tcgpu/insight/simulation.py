@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tcgpu.engines.faults import Fault, check_launch
 from tcgpu.engines.simulator import simulate as run
 from tcgpu.errors import KernelError
+from tcgpu.insight.faults import Fault, check_launch
 
 MOST_THREADS = 1024  # of a block
 

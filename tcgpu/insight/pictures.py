@@ -14,8 +14,8 @@ from matplotlib.ticker import MaxNLocator
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
 from tcgpu.figures import BLUE, DARK, DARK_GREY, GREY, ORANGE, SKY, Picture, axes
+from tcgpu.insight.events import MEMORY_SHIFT, SECTOR
 from tcgpu.suggest import unknown
-from tcgpu.tracing.events import MEMORY_SHIFT, SECTOR
 
 ROW = 128  # bytes of a cache line, and of one word in each bank of shared memory
 MIN_ROWS, MAX_ROWS = 4, 14  # of a memory map

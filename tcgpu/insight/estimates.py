@@ -20,13 +20,13 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.graph import as_graph
+from tcgpu.insight.demand import Steps, instructions, join
+from tcgpu.insight.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
+from tcgpu.insight.sampling import BESIDE, fit, fitted, sample
+from tcgpu.insight.set_up import prepare, set_up
 from tcgpu.kernels import Step
 from tcgpu.records import Table
 from tcgpu.registry import METHODS, Method, choose, knobs_by_method, on_engine
-from tcgpu.tracing.demand import Steps, instructions, join
-from tcgpu.tracing.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
-from tcgpu.tracing.sampling import BESIDE, fit, fitted, sample
-from tcgpu.tracing.set_up import prepare, set_up
 
 LANE_STEPS = 1_000_000  # that are traced for a method: a few seconds
 SHOWN = ("method", "order", "edges", "gpu", "estimate_of", "estimated_ms", "limit", "units", "sampled")
@@ -143,7 +143,7 @@ def estimate(
     method
         A name from `tcgpu.methods()`, or a Method of your own; or several.
     gpu
-        The name of a GPU whose data sheet is known: see `tcgpu.tracing.gpus.GPUS`.
+        The name of a GPU whose data sheet is known: see `tcgpu.insight.gpus.GPUS`.
     fill
         False: this launch. True: the time that each of many copies of the graph takes, which together fill the GPU; so
         small graphs can be compared by what large ones of their kind would show.

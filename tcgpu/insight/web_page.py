@@ -9,9 +9,9 @@ import numpy as np
 from tcgpu import player
 from tcgpu.errors import GraphError
 from tcgpu.formats.files import replacing
+from tcgpu.insight.events import MEMORY_SHIFT, warps_of
+from tcgpu.insight.pictures import ACTIVITIES, BY, FEW, activities, listing
 from tcgpu.suggest import unknown
-from tcgpu.tracing.events import MEMORY_SHIFT, warps_of
-from tcgpu.tracing.pictures import ACTIVITIES, BY, FEW, activities, listing
 
 ROOM = 120_000  # for the steps of a page: how many numbers it may have, a few bytes each
 STEP, REQUEST = 4, 8  # numbers of a step, and of a request without its addresses

@@ -14,10 +14,10 @@ from tcgpu.errors import FormatError, GraphError
 from tcgpu.formats import binary
 from tcgpu.formats.files import replacing
 from tcgpu.graph import Graph
-from tcgpu.tracing.events import Events
-from tcgpu.tracing.gpus import gpu_of
-from tcgpu.tracing.recorder import COLUMNS
-from tcgpu.tracing.rewriting import Counts, Function, Site
+from tcgpu.insight.events import Events
+from tcgpu.insight.gpus import gpu_of
+from tcgpu.insight.recorder import COLUMNS
+from tcgpu.insight.rewriting import Counts, Function, Site
 
 MADE_BY = "tcgpu trace 3"
 DESCRIPTION = "trace"  # the array that is the description, as bytes

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.tracing.events import MEMORY_SHIFT, SECTOR, warps_of
-from tcgpu.tracing.sampling import BESIDE, GROUP
+from tcgpu.insight.events import MEMORY_SHIFT, SECTOR, warps_of
+from tcgpu.insight.sampling import BESIDE, GROUP
 
 ARRAY_SHIFT = MEMORY_SHIFT - SECTOR.bit_length() + 1  # of the number of a sector: its array
 

@@ -11,11 +11,11 @@ import inspect
 import itertools
 from typing import NamedTuple
 
-from tcgpu.engines.accesses import LANE, ReportAccesses, expression_of, statements
 from tcgpu.engines.kernel_language import source_tree
 from tcgpu.engines.simulator import STAND_IN
-from tcgpu.tracing.events import SECTOR
-from tcgpu.tracing.task_loops import counting_statement, task_loops
+from tcgpu.insight.accesses import LANE, ReportAccesses, expression_of, statements
+from tcgpu.insight.events import SECTOR
+from tcgpu.insight.task_loops import counting_statement, task_loops
 
 FREE = {"uint8", "uint16", "uint32", "uint64", "int32", "int64", "bool", "__int64"}  # casts: no instruction
 ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)

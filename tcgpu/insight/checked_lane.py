@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.accesses import LANE, ReportAccesses, Target, expression_of
-from tcgpu.engines.races import ATOMIC, LOAD, MEMORY_SHIFT, SHARED, STORE, merged
 from tcgpu.engines.simulator import BLOCK, WARP
+from tcgpu.insight.accesses import LANE, ReportAccesses, Target, expression_of
+from tcgpu.insight.races import ATOMIC, LOAD, MEMORY_SHIFT, SHARED, STORE, merged
 
 # What an access was, in one number: interval of its thread << 28 | place << 4 | log2 of its bytes << 1 | changed
 INTERVAL_SHIFT, PLACE_SHIFT, PLACE_MASK = 28, 4, 0xFFFFFF

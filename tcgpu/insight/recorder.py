@@ -23,11 +23,11 @@ from itertools import islice
 
 import numpy as np
 
-from tcgpu.engines.accesses import Target
 from tcgpu.engines.simulator import WARP, SharedMemory, SimulatedCuda, Thread, ThreadEnds, rounds, simulated
+from tcgpu.insight.accesses import Target
+from tcgpu.insight.events import MEMORY_SHIFT, SHARED, Events
+from tcgpu.insight.rewriting import SITES, Instrument
 from tcgpu.progress import pulse
-from tcgpu.tracing.events import MEMORY_SHIFT, SHARED, Events
-from tcgpu.tracing.rewriting import SITES, Instrument
 
 COLUMNS = {  # of Events -> type code of the standard library's `array`
     "block": "i", "warp": "h", "step_site": "i", "mask": "I", "in_flight": "b", "step": "q", "site": "i", "size": "B",

@@ -2,7 +2,7 @@
 
 An element that is read, written or changed atomically goes through methods of the thread's *lane*: `load`, `at` and
 `atomic`; so does each wait for other threads: `waits` and `waited`. `at` returns a `Target`, which calls `load_old` and
-`store`. What a lane does there is up to who instruments: `tcgpu.engines.faults` looks for faults, `tcgpu.tracing`
+`store`. What a lane does there is up to who instruments: `tcgpu.insight.faults` looks for faults, `tcgpu.insight`
 records what the hardware would do.
 """
 

@@ -5,24 +5,31 @@
     trace.show()                   all charts; each alone is `trace.draw_source()`, `draw_raster()`, ...
     trace.save_page("x.html")      the same as a web page, with all steps of the warps, for a reader without Python
     tcgpu.trace(graph, ["naive", "bitmap"])        a row per method
-    tcgpu.trace(graph, "naive", faults=True).faults    what the kernels must not do: `tcgpu.engines.faults`
+    tcgpu.trace(graph, "naive", faults=True).faults    what the kernels must not do: `tcgpu.insight.faults`
 
 The kernels are not changed for it: their source is instrumented before it runs (`rewriting`), and what lanes do is
 grouped into steps and requests of warps by the rules of the hardware (`recorder`, `events`), which
 `benchmarks/trace.py` compares with the counters of a GPU. From those the model of `tcgpu.estimate` estimates times.
+
+checking       is a method right? (`tcgpu.check`); simulation runs a kernel alone (`tcgpu.simulate`)
+faults         runs a launch, and tells what it must not do; with checked, checked_lane, accesses, shadow_memory, races
+mistakes       Python that no GPU runs; what exceptions in a kernel mean
+rewriting      makes a kernel report what it does; recorder and events put that together, result and pictures show it
+estimates      times from samples (`tcgpu.estimate`): sampling, set_up, demand, caches, gpus, task_loops, task_work
+trace_file, web_page        a trace as a file, and as a page
 """
 
 from collections.abc import Iterable, Sequence
 
-from tcgpu.engines.faults import Fault
 from tcgpu.errors import KernelError
+from tcgpu.insight.checked import CheckedRun
+from tcgpu.insight.faults import Fault
+from tcgpu.insight.gpus import PROBED, Gpu, gpu_of, registers_of
+from tcgpu.insight.recorder import record
+from tcgpu.insight.result import Launch, Trace, Traces
 from tcgpu.kernels import Run, Step, simulated
-from tcgpu.kernels.checked import CheckedRun
 from tcgpu.progress import part
 from tcgpu.registry import Method, choose, knobs_by_method, on_engine
-from tcgpu.tracing.gpus import PROBED, Gpu, gpu_of, registers_of
-from tcgpu.tracing.recorder import record
-from tcgpu.tracing.result import Launch, Trace, Traces
 
 __all__ = ["Trace", "Traces", "trace", "trace_launch", "trace_plan"]
 
@@ -59,7 +66,7 @@ def trace(
     faults
         Whether to look for faults, too, which takes twice as long: indices out of bounds, reads of memory that nothing
         has written, data races, barriers that not all threads reach. `Trace.faults` lists them, each a sentence; see
-        `tcgpu.engines.faults`.
+        `tcgpu.insight.faults`.
     **knobs
         Knobs of the method. With several methods, a knob is for those that have it.
 

@@ -1,4 +1,4 @@
-"""Run the launches of a plan in the simulator and find their faults, as `tcgpu.engines.faults` defines them."""
+"""Run the launches of a plan in the simulator and find their faults, as `tcgpu.insight.faults` defines them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tcgpu.engines.faults import MOST_ROUNDS, Fault, check_launch
-from tcgpu.engines.shadow_memory import Written, owner_of
+from tcgpu.insight.faults import MOST_ROUNDS, Fault, check_launch
+from tcgpu.insight.shadow_memory import Written, owner_of
 from tcgpu.kernels import Plan, Run, Scan, Sized, Step
 
 

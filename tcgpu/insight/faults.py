@@ -40,13 +40,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tcgpu.engines.accesses import LANE
-from tcgpu.engines.checked_lane import PLACE_SHIFT, PLACES, CheckAccesses, Place
-from tcgpu.engines.mistakes import explained
-from tcgpu.engines.races import MEMORY_SHIFT, SHARED, Accesses, first_race, is_told, unordered
-from tcgpu.engines.shadow_memory import CheckedBlock, Layout, Written, owner_of
 from tcgpu.engines.simulator import BLOCK, WARP, SimulatedCuda, Thread, numpy_type, simulated
 from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
+from tcgpu.insight.accesses import LANE
+from tcgpu.insight.checked_lane import PLACE_SHIFT, PLACES, CheckAccesses, Place
+from tcgpu.insight.mistakes import explained
+from tcgpu.insight.races import MEMORY_SHIFT, SHARED, Accesses, first_race, is_told, unordered
+from tcgpu.insight.shadow_memory import CheckedBlock, Layout, Written, owner_of
 from tcgpu.progress import pulse
 
 MOST_ROUNDS = 20_000_000  # of all loops of a thread, before it is taken for endless

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 from tcgpu import records
-from tcgpu.tracing.caches import found_in, sectors_of
-from tcgpu.tracing.events import warps_of
+from tcgpu.insight.caches import found_in, sectors_of
+from tcgpu.insight.events import warps_of
 
 # what instructions are made of
 KINDS = ("arithmetic", "comparison", "call", "division", "step", "access", "access, signed index",

@@ -7,17 +7,17 @@ from functools import cached_property
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.engines.faults import Fault
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError, needing
 from tcgpu.graph import Graph
+from tcgpu.insight.demand import Steps
+from tcgpu.insight.estimates import of_launch, total_ms
+from tcgpu.insight.events import SECTOR, Events
+from tcgpu.insight.faults import Fault
+from tcgpu.insight.gpus import Gpu, gpu_of, registers_of
+from tcgpu.insight.sampling import whole
 from tcgpu.markup import element, joined
 from tcgpu.records import Table
-from tcgpu.tracing.demand import Steps
-from tcgpu.tracing.estimates import of_launch, total_ms
-from tcgpu.tracing.events import SECTOR, Events
-from tcgpu.tracing.gpus import Gpu, gpu_of, registers_of
-from tcgpu.tracing.sampling import whole
 
 STAGES = ("setup", "count")
 LANES = np.arange(WARP, dtype=np.uint32)
@@ -233,7 +233,7 @@ class Trace:
 
     def save(self, path: str | os.PathLike[str]):
         """Write the trace to a file, which `tcgpu.load_trace` reads."""
-        from tcgpu.tracing import trace_file
+        from tcgpu.insight import trace_file
 
         trace_file.save(self, path)
 
@@ -244,15 +244,15 @@ class Trace:
         the measure that it shows first beside the source.
         """
         with needing("a page of a trace"):
-            from tcgpu.tracing import web_page
+            from tcgpu.insight import web_page
 
         web_page.save(self, path, by)
 
     def play(self, by: str = "time"):
         """Return a widget that shows in a notebook what the page of `save_page` shows."""
         with needing("a player"):
+            from tcgpu.insight import web_page
             from tcgpu.player.widget import Player
-            from tcgpu.tracing import web_page
 
         return Player(web_page.recording(self, by), still=lambda: self.show(by), words=f"<Player {self.headline}>")
 
@@ -261,19 +261,19 @@ class Trace:
         return _pictures().draw_all(self, by, kernel=kernel)
 
     def draw_source(self, *args, **options):
-        """Draw the kernel's source with a bar at each line; see `tcgpu.tracing.pictures.draw_source`."""
+        """Draw the kernel's source with a bar at each line; see `tcgpu.insight.pictures.draw_source`."""
         return _pictures().draw_source(self, *args, **options)
 
     def draw_raster(self, *args, **options):
-        """Draw the lanes of a warp, step by step; see `tcgpu.tracing.pictures.draw_raster`."""
+        """Draw the lanes of a warp, step by step; see `tcgpu.insight.pictures.draw_raster`."""
         return _pictures().draw_raster(self, *args, **options)
 
     def draw_request(self, *args, **options):
-        """Draw the addresses of one memory request; see `tcgpu.tracing.pictures.draw_request`."""
+        """Draw the addresses of one memory request; see `tcgpu.insight.pictures.draw_request`."""
         return _pictures().draw_request(self, *args, **options)
 
     def draw_balance(self, *args, **options):
-        """Draw how evenly the work is spread; see `tcgpu.tracing.pictures.draw_balance`."""
+        """Draw how evenly the work is spread; see `tcgpu.insight.pictures.draw_balance`."""
         return _pictures().draw_balance(self, *args, **options)
 
     def __repr__(self):
@@ -307,7 +307,7 @@ class Traces(list):
         return Table(rows, "method", "triangles", *SHOWN, "bytes_moved", "estimated_us")
 
     def draw(self, *args, **options):
-        """Draw the methods side by side; see `tcgpu.tracing.pictures.draw_comparison`."""
+        """Draw the methods side by side; see `tcgpu.insight.pictures.draw_comparison`."""
         return _pictures().draw_comparison(self, *args, **options)
 
     @property
@@ -324,7 +324,7 @@ class Traces(list):
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
     """Read a trace that `Trace.save` wrote; FormatError if the file is none, or damaged."""
-    from tcgpu.tracing import trace_file
+    from tcgpu.insight import trace_file
 
     return trace_file.load(path, Trace, Launch)
 
@@ -332,6 +332,6 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
 def _pictures():
     """The module that draws traces, imported only when something is drawn: a trace needs no matplotlib."""
     with needing("a picture of a trace"):
-        from tcgpu.tracing import pictures
+        from tcgpu.insight import pictures
 
     return pictures

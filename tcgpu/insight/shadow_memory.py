@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.checked_lane import INTERVAL_SHIFT, KINDS, NOTHING_SEEN, PLACE_MASK, PLACE_SHIFT, PLACES, CheckedLane
-from tcgpu.engines.races import Accesses, Interval, merged
 from tcgpu.engines.simulator import WARP, SharedMemory, Thread, rounds
+from tcgpu.insight.checked_lane import INTERVAL_SHIFT, KINDS, NOTHING_SEEN, PLACE_MASK, PLACE_SHIFT, PLACES, CheckedLane
+from tcgpu.insight.races import Accesses, Interval, merged
 
 
 class Layout(NamedTuple):
