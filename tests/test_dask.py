@@ -107,6 +107,7 @@ def test_a_closed_client_raises_worker_lost(faults):
             pool.count(GRAPH, executor, engine="cpu")
 
 
+@pytest.mark.full
 def test_the_benchmark_of_faults_detects_a_wrong_count(faults, monkeypatch, cluster):
     monkeypatch.setattr(faults, "cluster", lambda workers: nullcontext(cluster))
     rows = list(faults.trials(1, 2, 12, 3))

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sampling import share
 from test_division import GRAPHS, raw, several_gpus, triangles
 
 import tcgpu
@@ -229,7 +230,7 @@ def test_without_nannies_a_death_is_told(all_are_able, monkeypatch, tmp_path):
 def test_a_worker_may_die_at_any_moment(faults, two_processes):
     two_processes()
     usual = faults.seconds(two_processes)[1]
-    for tenths in (0, 2, 4, 6, 8, 10):
+    for tenths in share((0, 2, 4, 6, 8, 10), "deaths"):
         victim = faults.processes(two_processes.started)[tenths // 2 % 2]
         faults.with_a_death(two_processes, victim, usual * tenths / 10)
         faults.until_whole(two_processes.started, two_processes.client, victim)

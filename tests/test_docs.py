@@ -39,6 +39,7 @@ def test_the_reference_has_an_example_for_every_public_name(reference):
     assert shown >= set(tcgpu.__all__), set(tcgpu.__all__) - shown
 
 
+@pytest.mark.full
 def test_the_examples_of_the_reference_print_what_it_shows(reference, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert check_python(reference, "reference.md") > 60

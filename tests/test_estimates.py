@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sampling import share
 
 import tcgpu
 from tcgpu import records
@@ -154,7 +155,7 @@ def test_a_sample_stands_for_all(method, scale):
     assert few < many / 3 and estimate == pytest.approx(whole, rel=0.2)
 
 
-@pytest.mark.parametrize("method", ["bitmap", "thread_search"])
+@pytest.mark.parametrize("method", share(["bitmap", "thread_search"], "rounds", of=2))
 def test_rounds_that_are_left_out_change_no_sums(method, monkeypatch):
     """Of the largest tasks of a clique. Sectors are right on average over samples, times of blocks are close."""
     graph, whole = tcgpu.generate.clique(72), None

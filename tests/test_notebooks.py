@@ -243,6 +243,7 @@ def test_notebooks_of_other_folders_are_saved_as_they_are(drawing, live, tmp_pat
 REPOSITORY = "https://github.com/somebody/tcgpu"
 
 
+@pytest.mark.full
 def test_a_public_project_has_badges_and_a_cell_that_installs_nothing_here(drawing, monkeypatch):
     monkeypatch.setattr(run, "address", lambda: REPOSITORY)
     monkeypatch.setenv("PATH", "")  # no pip, no nvidia-smi

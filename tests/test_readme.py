@@ -153,6 +153,7 @@ def test_what_it_says_of_estimates_is_the_record(text):
     assert said in " ".join(text.split())
 
 
+@pytest.mark.full
 def test_its_picture_is_the_one_that_is_drawn_now(tmp_path):
     """Records are shown as they are; an estimate may differ by a tenth before the picture has to be drawn again."""
     readme_picture.draw(tmp_path / "again.svg")

@@ -186,6 +186,7 @@ def test_kernels_that_numpy_has_not_run_in_the_simulator(monkeypatch):
         arrays_after(set_up.set_up, "levels", graph, knobs)
 
 
+@pytest.mark.full
 def test_an_estimate_of_a_million_edges_in_degree_order_takes_seconds():
     begin = time.thread_time()
     found = tcgpu.estimate(generate.rmat(16, 16, seed=1), "adaptive", order="degree", lane_steps=100_000)

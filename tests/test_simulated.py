@@ -28,7 +28,7 @@ def cases():
             for name, graph in share(graphs.items(), method.name, of=2):
                 yield pytest.param(method, "count", graph, id=f"{method.name} {name}")
     for name in ("bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global", "adaptive"):
-        for verb in ("support", "triangles"):
+        for verb in share(("support", "triangles"), name, of=2):
             graph = graphs["mesh" if verb == "support" else "R-MAT"]
             yield pytest.param(registry.METHODS[name], verb, graph, id=f"{name} {verb}")
 

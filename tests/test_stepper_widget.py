@@ -3,11 +3,13 @@
 import base64
 import json
 import re
+from itertools import product
 
 import networkx as nx
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from sampling import share
 
 import tcgpu
 from tcgpu import player
@@ -36,8 +38,7 @@ def texts(frame):
 # ---------------------------------------------------------------------------------------------------------- the picture
 
 
-@pytest.mark.parametrize("graph", [CLUB, SMALL], ids=["club", "rmat"])
-@pytest.mark.parametrize("method", stepper.SHOWN)
+@pytest.mark.parametrize("method, graph", share(product(stepper.SHOWN, [CLUB, SMALL]), "text in pictures"))
 def test_all_text_is_inside_the_picture_and_labels_do_not_overlap(method, graph):
     for frame in some(list(stepper.steps(graph, method)), 5):
         picture = stepper.draw(frame)

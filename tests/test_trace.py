@@ -7,6 +7,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+from sampling import share
 
 import tcgpu
 from tcgpu import GraphError, TcgpuError, cuda
@@ -99,7 +100,7 @@ def test_tracing_does_not_change_what_a_plan_computes(method):
             assert np.array_equal(np.sort(plain.arrays[name]), np.sort(recorded.arrays[name])), name
 
 
-@pytest.mark.parametrize("method", ["naive", "column_block", "bitmap", "merge_path", "warp_search"])
+@pytest.mark.parametrize("method", share(["naive", "column_block", "bitmap", "merge_path", "warp_search"], "times"))
 def test_a_trace_takes_as_long_as_the_estimate_of_the_same_launch(method):
     graph = tcgpu.generate.rmat(6, 8, seed=1)
     for gpu in ("NVIDIA H200", "Tesla T4"):
