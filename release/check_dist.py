@@ -18,13 +18,13 @@ DIST = Path(__file__).resolve().parent.parent / "dist"
 CORE = """
 import sys, tcgpu
 print(tcgpu.__file__, tcgpu.count(tcgpu.load("rmat_8")), tcgpu.count([(0, 1), (1, 2), (2, 0)]))
-assert tcgpu.trace("k4.txt", "naive").totals()["load_requests"] and tcgpu.check("naive")
+assert tcgpu.trace(tcgpu.read("k4.txt"), "naive").totals()["load_requests"] and tcgpu.check("naive")
 try:
     tcgpu.explore()
 except tcgpu.TcgpuError as error:
     print(str(error).rpartition("pip install ")[2].strip("'"))
 """
-LAB = "import tcgpu; print(tcgpu.explore('rmat_8', ['naive'])); tcgpu.trace('k4.txt', 'naive').show()"
+LAB = "import tcgpu; print(tcgpu.explore('rmat_8', ['naive'])); tcgpu.trace(tcgpu.read('k4.txt'), 'naive').show()"
 
 
 def newest(pattern):
