@@ -346,7 +346,7 @@ def trace(arguments):
     from tcgpu.formats.files import replacing
     from tcgpu.insight import Traces
 
-    if arguments.output and not arguments.output.endswith(".trace"):
+    if arguments.by != "time" or (arguments.output and not arguments.output.endswith(".trace")):
         with needing("a picture of a trace"):
             from tcgpu.insight.pictures import BY
         if arguments.by not in BY:
