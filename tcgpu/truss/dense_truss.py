@@ -41,9 +41,12 @@ class Rows(NamedTuple):
     lost: np.ndarray  # int32: how many edges each vertex has lost, including those that were added again
 
 
-def is_dense(support, n):
-    """Whether this pays for edges between n vertices: rows are short, and the mean support is over n / WORTH."""
-    return n * words_per_row(n) <= support.size and support.sum(dtype=np.int64) > support.size * n / WORTH
+def is_dense(edges, triangles, n):
+    """Whether this pays for edges between n vertices: rows are short, and the mean support is over n / WORTH.
+
+    triangles: the sum of the support.
+    """
+    return n * words_per_row(n) <= edges and triangles > edges * n / WORTH
 
 
 def levels(first, second, support, n, low):

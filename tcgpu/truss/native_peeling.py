@@ -18,11 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import cpu
+from tcgpu.arrays import locked
 from tcgpu.cpu.cleaning import occurrences
+from tcgpu.cpu.per_vertex import blocks
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 from tcgpu.truss import dense_truss
 
-GONE = np.int32(-(1 << 31))  # the support of an edge that an earlier round peeled
+GONE = np.int32(-(1 << 31))  # below the support of all edges
 IN_FRONTIER = np.int32(-(1 << 20))  # a support below this: GONE + 1 + the edge's position in the frontier. A remaining
 # edge may be below 0 for a moment, by no more than the number of threads
 SHRINK = 0.5  # renumber the edges when no more than this fraction is left
@@ -47,18 +49,15 @@ STOP, LEVEL, END, LISTED, BEGIN, PEELED, FOUND, TO_MARK, NEXT, WORK = range(10)
 
 
 class Remaining(NamedTuple):
-    """The remaining edges, and every vertex's neighbourhood with the numbers of the edges."""
+    """Edges, of which some remain, and every vertex's neighbourhood of those, with the numbers of the edges."""
 
-    origin: np.ndarray  # the edge's number in the whole graph
-    support: np.ndarray  # int32: the triangles that it is in now, or see GONE and IN_FRONTIER
+    support: np.ndarray  # int32: the triangles that it is in now, or see IN_FRONTIER; of a peeled edge, -truss number
     first: np.ndarray  # the edge's ends
     second: np.ndarray
     indptr: np.ndarray
     length: np.ndarray  # how many entries of a neighbourhood remain: its first ones, in no order
     indices: np.ndarray
     edge: np.ndarray
-    in_first: np.ndarray  # the edge's place in the neighbourhood of its first end
-    in_second: np.ndarray
 
 
 class Scratch(NamedTuple):
@@ -67,8 +66,10 @@ class Scratch(NamedTuple):
     counters: np.ndarray
     batch: np.ndarray  # the edges of the levels that are listed
     peeled: np.ndarray  # edges in the order in which they are peeled
-    head: np.ndarray  # for a vertex, the first edge of the frontier that uses its marks, or -1
-    link: np.ndarray  # for an edge, the next one after it
+    head: np.ndarray  # for a vertex, the first edge of the frontier that uses its marks, by its position there, or -1
+    link: np.ndarray  # for an edge of the frontier, by its position, that of the next one after it
+    in_first: np.ndarray  # for an edge of the frontier, by its position, its place in its first end's neighbourhood
+    in_second: np.ndarray
     to_mark: np.ndarray  # the vertices whose neighbourhoods are marked in this round
     marks: np.ndarray  # for each worker and vertex, its place in the marked neighbourhood, from `bases` on
     bases: np.ndarray  # for each worker; higher than all marks of earlier neighbourhoods, which need no clearing
@@ -78,71 +79,84 @@ class Scratch(NamedTuple):
 def peel(graph, k):
     """Which edges are in the k-truss: an array of bool, in the order of `row_idx`."""
     own = cpu.in_order(graph, "auto", "support")
-    left, origin = own, np.arange(own.m)
+    left, origin = own, None
     while k > 2:
         left, origin = _kept(left, origin, _between_degrees(left, k - 1))
-        support = cpu.support(left, "natural")
+        support = cpu.support(left, "natural").astype(np.int32)
         strong = support >= k - 2
         weak = left.m - int(strong.sum())
         done = k == 3 or weak == 0  # for k = 3 weak edges are in no triangle: no others become weak
-        if not done and (dense := _dense(np.arange(left.m), support, left.col_of, left.row_idx, left.n)):
+        if not done and (dense := _dense(support >= 0, support, left.col_of, left.row_idx, left.n)):
             strong, done = dense_truss.in_truss(*dense, k - 2), True
         elif not done and weak < FEW_WEAK * left.m:
             strong, done = _peel_weak(left, support, k - 3)
         left, origin = _kept(left, origin, strong)
         if done:
             break
-    keep = np.zeros(own.m, np.int32)
-    keep[origin] = 1
-    return cpu.in_edge_order_of(graph, own, keep) > 0
+    keep = np.zeros(own.m, bool)
+    keep[slice(None) if origin is None else origin] = True
+    return cpu.in_edge_order_of(graph, own, keep)
 
 
 def numbers(graph):
     """The truss number of each edge (int32), in the order of `row_idx`."""
     own = cpu.in_order(graph, "auto", "support")
-    support = cpu.support(own, "natural").astype(np.int32)
-    found = np.full(own.m, 2, np.int32)
-    left = np.flatnonzero(support)
-    if _all_equal(support[left]):  # also if there are none: no triangles need to be broken
-        found[left] += support[left]
-        return cpu.in_edge_order_of(graph, own, found)
-    if dense := _dense(left, support, own.col_of, own.row_idx, own.n):
-        found[left] += dense_truss.levels(*dense, 0)
-        return cpu.in_edge_order_of(graph, own, found)
-    rest = _remaining(left, support, own.col_of, own.row_idx, own.n)
-    scratch = _scratch(rest)
+    found = cpu.support(own, "natural").astype(np.int32)  # as the support of Remaining
+    found[found == 0] = -2
+    support, first, second, n, origin = found, own.col_of, own.row_idx, own.n, None
+    rest, level = None, 0
     while True:
-        _list_batch(rest.support, scratch)
-        broken = _peel_batch(rest, scratch, found, left.size)
-        left = np.flatnonzero(rest.support >= 0)
+        left = support >= 0
+        many, most = np.count_nonzero(left), support.max(initial=0)
+        if support.min(where=left, initial=most) == most:  # also if there are none: no triangles need to be broken
+            support[left] = -2 - most
+            break
+        if dense := _dense(left, support, first, second, n):
+            rest = scratch = first = second = None  # levels take memory, too
+            support[left] = -2 - dense_truss.levels(*dense, level)
+            break
+        if many <= SHRINK * support.size:
+            if origin is not None:
+                found[origin] = support
+            rest = scratch = None
+            origin = np.flatnonzero(left).astype(_wide(own.m)) if origin is None else origin[left]
+            first, second, n = _renumbered(first[left], second[left], n)
+            support, first, second = support[left], locked(first), locked(second)
+        del left
+        if rest is None:
+            rest = _remaining(support, first, second, n)
+            scratch = _scratch(rest)
+        _list_batch(support, scratch)
+        broken = _peel_batch(rest, scratch, many)
+        level = scratch.counters[LEVEL]
         if not broken:
-            keep = np.zeros(own.m, bool)
-            keep[rest.origin[left]] = True
-            recounted = cpu.support(own.kept(keep), "natural")
-            rest.support[left] = np.maximum(recounted, scratch.counters[LEVEL])
-        support = rest.support[left]
-        if _all_equal(support):
-            found[rest.origin[left]] = support + 2
-            return cpu.in_edge_order_of(graph, own, found)
-        if dense := _dense(left, rest.support, rest.first, rest.second, rest.indptr.size - 1):
-            found[rest.origin[left]] = dense_truss.levels(*dense, scratch.counters[LEVEL]) + 2
-            return cpu.in_edge_order_of(graph, own, found)
-        if not broken or left.size <= SHRINK * rest.origin.size:
-            rest = _remaining(left, rest.support, rest.first, rest.second, rest.indptr.size - 1, rest.origin)
+            rest = scratch = None
+            if origin is not None:
+                found[origin] = support
+            support[support >= 0] = np.maximum(cpu.support(own.kept(found >= 0), "natural"), level)
+    if origin is not None:
+        found[origin] = support
+    rest = scratch = support = None
+    return cpu.in_edge_order_of(graph, own, np.negative(found, out=found))
+
+
+def _wide(m):
+    """The type of numbers of m edges."""
+    return np.int32 if m < 2**31 else np.int64
 
 
 def _dense(left, support, first, second, n):
-    """The edges `left` as `dense_truss` takes them: (first, second, support, n); None if they are not dense."""
-    support = support[left]
-    if support.sum(dtype=np.int64) <= SOME_TRIANGLES * left.size:
+    """The edges that `left` marks as `dense_truss` takes them: (first, second, support, n); None if not dense."""
+    many, triangles = np.count_nonzero(left), support.sum(where=left, dtype=np.int64)
+    if triangles <= SOME_TRIANGLES * many:
+        return None
+    is_end = np.zeros(n, bool)
+    for block in blocks(left.size):
+        is_end[first[block][left[block]]] = is_end[second[block][left[block]]] = True
+    if not dense_truss.is_dense(many, triangles, np.count_nonzero(is_end)):
         return None
     first, second, n = _renumbered(first[left], second[left], n)
-    return (first, second, support, n) if dense_truss.is_dense(support, n) else None
-
-
-def _all_equal(support):
-    """Whether all edges are in equally many triangles: one round peels them, and they have one truss number."""
-    return support.size == 0 or support.min() == support.max()
+    return first, second, support[left], n
 
 
 def _between_degrees(graph, degree):
@@ -155,8 +169,10 @@ def _between_degrees(graph, degree):
 
 
 def _kept(graph, origin, keep):
-    """The graph of the edges to keep, and their numbers in the whole graph."""
-    return (graph, origin) if keep.all() else (graph.kept(keep), origin[keep])
+    """The graph of the edges to keep, and their numbers in the whole graph; None for all."""
+    if keep.all():
+        return graph, origin
+    return graph.kept(keep), np.flatnonzero(keep).astype(_wide(graph.m)) if origin is None else origin[keep]
 
 
 def _peel_weak(graph, support, level):
@@ -164,30 +180,22 @@ def _peel_weak(graph, support, level):
 
     Returns also whether there are none, or their triangles are too many to be broken.
     """
-    support = support.astype(np.int32)
-    rest = _remaining(np.arange(graph.m), support, graph.col_of, graph.row_idx, graph.n)
+    rest = _remaining(support, graph.col_of, graph.row_idx, graph.n)
     scratch = _scratch(rest)
-    weak = np.flatnonzero(support <= level)
-    scratch.batch[: weak.size] = weak
-    scratch.counters[[LEVEL, END, LISTED]] = level, level + 1, weak.size
-    done = _peel_batch(rest, scratch, support, graph.m)
-    return rest.support >= 0, done
+    scratch.counters[[LEVEL, END, LISTED]] = level, level + 1, _list(support, level + 1, scratch.batch)
+    done = _peel_batch(rest, scratch, graph.m)
+    return support >= 0, done
 
 
-def _remaining(left, support, first, second, n, origin=None):
-    """The edges `left` and their vertices, renumbered. origin: the numbers of all edges in the whole graph."""
-    first, second, n = _renumbered(first[left], second[left], n)
-    wide = np.int32 if left.size < 2**31 else np.int64
-    length = np.zeros(n, np.int32)
-    degrees = occurrences(n, first, second)
-    indptr = np.append(0, np.cumsum(degrees, dtype=np.int64))
-    indices, edge = np.empty(2 * left.size, np.int32), np.empty(2 * left.size, wide)
-    in_first, in_second = np.empty(left.size, np.int32), np.empty(left.size, np.int32)
+def _remaining(support, first, second, n):
+    """The neighbourhoods of the edges that remain."""
+    m, length = support.size, np.zeros(n, np.int32)
+    indptr = np.append(0, np.cumsum(occurrences(n, first, second), dtype=np.int64))
+    indices, edge = np.empty(2 * m, np.int32), np.empty(2 * m, _wide(m))
     queue = np.zeros(1, np.int64)
-    run_threads(_fill_neighbourhoods, first, second, queue, indptr, length, indices, edge, in_first, in_second,
-                workers=1, queue=stoppable(queue, left.size))  # fmt: skip
-    origin = left.astype(wide) if origin is None else origin[left]
-    return Remaining(origin, support[left], first, second, indptr, length, indices, edge, in_first, in_second)
+    run_threads(_fill_neighbourhoods, support, first, second, queue, indptr, length, indices, edge,
+                workers=1, queue=stoppable(queue, m))  # fmt: skip
+    return Remaining(support, first, second, indptr, length, indices, edge)
 
 
 def _renumbered(first, second, n):
@@ -200,7 +208,7 @@ def _renumbered(first, second, n):
 
 
 def _scratch(rest):
-    m, n, wide = rest.origin.size, rest.indptr.size - 1, rest.edge.dtype
+    m, n, wide = rest.support.size, rest.length.size, rest.edge.dtype
     longest = int(np.diff(rest.indptr).max(initial=0))
     return Scratch(
         counters=np.zeros(10, np.int64),
@@ -208,6 +216,8 @@ def _scratch(rest):
         peeled=np.empty(m, wide),
         head=np.full(n, -1, wide),
         link=np.empty(m, wide),
+        in_first=np.empty(m, np.int32),
+        in_second=np.empty(m, np.int32),
         to_mark=np.empty(n, np.int32),
         marks=np.zeros((threads(), n), np.int32),
         bases=np.ones(threads(), np.int64),
@@ -217,28 +227,37 @@ def _scratch(rest):
 
 def _list_batch(support, scratch):
     """List the edges of the next levels: enough levels to make up for reading all edges once."""
-    edges = np.bincount(support[support >= 0])  # of each level
+    edges = np.zeros(support.max() + 1, np.int64)  # of each level
+    for block in blocks(support.size):
+        np.add.at(edges, support[block][support[block] >= 0], 1)
     levels, inside = np.cumsum(edges > 0), np.cumsum(edges)  # up to each level
     end = np.searchsorted(levels * inside, inside[-1], side="right")
-    batch = np.flatnonzero((support >= 0) & (support < end))
-    scratch.batch[: batch.size] = batch
     scratch.counters[:] = 0
-    scratch.counters[[LEVEL, END, LISTED]] = np.searchsorted(levels, 1), end, batch.size
+    scratch.counters[[LEVEL, END, LISTED]] = np.searchsorted(levels, 1), end, _list(support, end, scratch.batch)
 
 
-def _peel_batch(rest, scratch, found, left):
-    """Peel all edges of the batch; write their truss numbers to `found`.
+def _list(support, end, batch):
+    """List the remaining edges in fewer triangles than `end`; returns how many there are."""
+    listed = 0
+    for block in blocks(support.size):
+        found = block.start + np.flatnonzero((support[block] >= 0) & (support[block] < end))
+        batch[listed : listed + found.size] = found
+        listed += found.size
+    return listed
+
+
+def _peel_batch(rest, scratch, left):
+    """Peel all edges of the batch.
 
     Returns False if it stops at a frontier with so many triangles that counting those of the remaining edges is faster:
     the frontier is peeled, but its triangles are not broken. left: how many edges remain before the batch.
     """
     workers, counters = threads(), scratch.counters
     large = LARGE_ROUND if workers > 1 else LARGE_ROUND_ALONE
-    while (why := _peel_rounds(large, rest, scratch, found)) != DONE:
+    while (why := _peel_rounds(large, rest, scratch)) != DONE:
         if why == LARGE and counters[WORK] > RECOUNT * (left - counters[PEELED]):
             frontier = scratch.peeled[counters[BEGIN] : counters[PEELED]]
-            rest.support[frontier] = GONE
-            found[rest.origin[frontier]] = counters[LEVEL] + 2
+            rest.support[frontier] = -2 - counters[LEVEL]
             scratch.head[scratch.to_mark[: counters[TO_MARK]]] = -1
             return False
         if why == LARGE:
@@ -247,15 +266,14 @@ def _peel_batch(rest, scratch, found, left):
 
 
 @jit
-def _fill_neighbourhoods(
-    worker, workers, first, second, queue, indptr, length, indices, edge, in_first, in_second
-):  # fmt: skip
-    """Append each edge to the neighbourhoods of both ends; `length` begins as zeros."""
+def _fill_neighbourhoods(worker, workers, support, first, second, queue, indptr, length, indices, edge):
+    """Append each edge that remains to the neighbourhoods of both ends; `length` begins as zeros."""
     for e in range(first.size):
         if stopped(queue):
             return
+        if support[U64(e)] < 0:
+            continue
         u, v = U64(first[U64(e)]), U64(second[U64(e)])
-        in_first[U64(e)], in_second[U64(e)] = length[u], length[v]
         put = U64(indptr[u] + length[u])
         indices[put], edge[put] = v, e
         put = U64(indptr[v] + length[v])
@@ -265,29 +283,30 @@ def _fill_neighbourhoods(
 
 
 @jit
-def _peel_rounds(large, rest, scratch, found):
+def _peel_rounds(large, rest, scratch):
     """Peel until the batch is DONE, a LARGE round of at least `large` look-ups comes, or MAX_LOOKUPS are done."""
     support, batch, peeled, head, link = rest.support, scratch.batch, scratch.peeled, scratch.head, scratch.link
     counters = scratch.counters
-    first, second, in_first, in_second = rest.first, rest.second, rest.in_first, rest.in_second
+    first, second, in_first, in_second = rest.first, rest.second, scratch.in_first, scratch.in_second
     indptr, length, indices, edge = rest.indptr, rest.length, rest.indices, rest.edge
     total = I64(0)
     while total < MAX_LOOKUPS:
         begin, end, level = counters[PEELED], counters[FOUND], counters[LEVEL]
         for x in range(counters[BEGIN], begin):  # remove the edges of the previous frontier
-            e = U64(peeled[U64(x)])
-            support[e] = GONE
-            found[U64(rest.origin[e])] = level + 2
-            for u, place in ((U64(first[e]), in_first[e]), (U64(second[e]), in_second[e])):
+            e, position = U64(peeled[U64(x)]), U64(x - counters[BEGIN])
+            support[e] = -2 - level
+            for u, place in ((U64(first[e]), in_first[position]), (U64(second[e]), in_second[position])):
                 length[u] -= 1
                 last = indptr[u] + length[u]
                 f, w = edge[U64(last)], indices[U64(last)]
                 put = indptr[u] + place
                 edge[U64(put)], indices[U64(put)] = f, w
-                if first[U64(f)] == u:
-                    in_first[U64(f)] = place
-                else:
-                    in_second[U64(f)] = place
+                if support[U64(f)] < IN_FRONTIER:
+                    other = U64(I64(support[U64(f)]) - GONE - 1)
+                    if first[U64(f)] == u:
+                        in_first[other] = place
+                    else:
+                        in_second[other] = place
         if begin == end:  # no edge has become weak: find the edges of this level in the batch
             lowest, listed = counters[END], I64(0)
             for x in range(counters[LISTED]):
@@ -321,8 +340,8 @@ def _peel_rounds(large, rest, scratch, found):
                 work += length[u]
                 scratch.to_mark[U64(count)] = u
                 count += 1
-            link[e] = head[u]
-            head[u] = e
+            link[U64(x - begin)] = head[u]
+            head[u] = x - begin
         counters[BEGIN], counters[PEELED], counters[FOUND] = begin, end, end
         counters[TO_MARK], counters[NEXT] = count, 0
         if work >= large:
@@ -351,15 +370,17 @@ def _break_triangles(worker, workers, rest, scratch):
             u = I64(to_mark[U64(x)])
             begin, length = indptr[U64(u)], I64(lengths[U64(u)])
             base = bases[worker]
-            if base + length >= 1 << 31:
+            if base + length + 1 >= 1 << 31:
                 marks[:] = 0
                 base = 1
-            bases[worker] = base + length
+            bases[worker] = base + length + 1
+            marks[U64(u)] = base + length  # which the neighbourhoods of its neighbours hit, too
             for k in range(length):
                 marks[U64(indices[U64(begin + k)])] = base + k
-            e = I64(head[U64(u)])
+            position = I64(head[U64(u)])
             head[U64(u)] = -1
-            while e >= 0:
+            while position >= 0:
+                e = I64(peeled[U64(counters[BEGIN] + position)])
                 v = I64(first[U64(e)]) + I64(second[U64(e)]) - u
                 start = indptr[U64(v)]
                 stop = start + lengths[U64(v)]
@@ -370,7 +391,11 @@ def _break_triangles(worker, workers, rest, scratch):
                     here[U64(hits)] = k - start
                     there[U64(hits)] = mark - base
                     hits += mark >= base
+                in_v = I32(0)
                 for hit in range(hits):
+                    if there[U64(hit)] == length:
+                        in_v = here[U64(hit)]
+                        continue
                     f, g = I64(edge[U64(start + here[U64(hit)])]), I64(edge[U64(begin + there[U64(hit)])])
                     f_left, g_left = support[U64(f)], support[U64(g)]
                     if min(f_left, g_left) < IN_FRONTIER:  # the first edge of the frontier breaks the triangle
@@ -392,5 +417,10 @@ def _break_triangles(worker, workers, rest, scratch):
                             peeled[U64(fetch_add(counters, FOUND, 1))] = other
                         elif left == batch_end:
                             batch[U64(fetch_add(counters, LISTED, 1))] = other
+                in_u = I32(marks[U64(v)] - base)
+                if first[U64(e)] == u:
+                    scratch.in_first[U64(position)], scratch.in_second[U64(position)] = in_u, in_v
+                else:
+                    scratch.in_first[U64(position)], scratch.in_second[U64(position)] = in_v, in_u
                 marks[U64(v)] = 0  # v is no neighbour of u from now on
-                e = I64(link[U64(e)])
+                position = I64(link[U64(position)])
