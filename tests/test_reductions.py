@@ -274,6 +274,21 @@ def added(values, shared):
     return total
 
 
+def test_exact_sums_that_take_too_much_memory_are_refused(monkeypatch):
+    """The way out that the message tells works: where smaller floats are 0, sums are exact, of both signs, too."""
+    monkeypatch.setattr(reductions, "SMALL", 0)
+    graph = tcgpu.generate.clique(40)
+    weights = 10 ** np.random.default_rng(0).uniform(-90, 90, graph.n)
+    weights[::2] *= -1
+    with pytest.raises(GraphError, match="MB or more, .* columns .* 0.0 for those below 1e-19 times the largest"):
+        tcgpu.reduce_triangles(graph, lambda u, v, w, x, y, z: x, weights, per="edge")
+    least = 1e-19 * abs(weights).max()
+    found = tcgpu.reduce_triangles(graph, lambda u, v, w, x, y, z: x if abs(x) > least else 0.0, weights, per="edge")
+    kept = np.where(abs(weights) > least, weights, 0)
+    ends = zip(*(end.tolist() for end in graph.edges()), strict=True)
+    assert found.tolist() == [math.fsum(kept[min(i, j, w)] for w in range(40) if w not in (i, j)) for i, j in ends]
+
+
 def no_name(u, v, w):
     return undefined  # noqa: F821
 

@@ -53,7 +53,7 @@ def support(graph, order="auto"):
     own = in_order(graph, order, "support")
     if own.max_column < 2:
         return np.zeros(graph.m, np.int64)
-    return _sum_of(_tallies(own, True), _positions_in(own, graph))
+    return _sum_of(_tallies(own, True), positions_in(own, graph))
 
 
 def _tallies(graph, by_edge, workers=None):
@@ -128,13 +128,18 @@ def _tally_wedges(graph, part, reach, by_edge, found, shared, workers):
 
 def in_edge_order_of(graph, own, values):
     """Values for the edges of `own`, the same graph in another order, in the order of `graph`'s edges."""
-    return values if own is graph else values[_positions_in(own, graph)]
+    if own is graph:
+        return values
+    found, at = np.empty_like(values), positions_in(own, graph)
+    for block in blocks(graph.m):
+        found[block] = values[at[block]]
+    return found
 
 
 _known_positions = WeakKeyDictionary()  # a graph in another order -> the position in it of each edge
 
 
-def _positions_in(own, graph):
+def positions_in(own, graph):
     """The position in `own`, the same graph in another order, of each edge of `graph`; None if they are one."""
     if own is graph:
         return None
@@ -200,8 +205,11 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
         run_threads(_list_triangles, own.col_ptr, own.row_idx, own.col_of, start, lists, state, marks, rows,
                     workers=1, queue=stoppable(state, own.m))  # fmt: skip
         rows = rows[: state[LISTED]]
+        if source is not None:
+            for block in blocks(len(rows)):
+                rows[block] = np.sort(source[rows[block]], axis=1)
         if rows.size:
-            yield rows if source is None else np.sort(source[rows], axis=1)
+            yield rows
 
 
 class Reach(NamedTuple):

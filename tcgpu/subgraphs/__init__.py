@@ -69,7 +69,9 @@ def reduce_triangles(
         a triangle that is tried. What `f` raises is raised; on a GPU, MethodError in its place. On engines "gpu" and
         "sim" a division by zero raises nothing: it is infinite or NaN, and 0 for integers.
     GraphError
-        If there is not a value for each vertex or edge, or an integer of the array does not fit 64 bits.
+        If there is not a value for each vertex or edge, or an integer of the array does not fit 64 bits; or, on the
+        CPU, if floats differ so much that their exact sums take over 8 times the memory of the graph's columns. Floats
+        that differ by up to 1e19 are never refused. `f` may be called again for a few triangles to find out.
 
     Examples
     --------

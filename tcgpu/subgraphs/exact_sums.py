@@ -4,7 +4,7 @@ A sum is some words of 64 bits, from the lowest on, with carries from one to the
 in two's complement. A sum of floats has a word for every 64 bits between the smallest and the largest float: one set of
 words for positive values and one for negative ones, so that carries are rare; and a word of flags for values that are
 not finite. It is rounded only in the end, as `math.fsum` does. Few of these words are used, and the system provides no
-memory for pages that are never written; `sums[row, size]` says whether `row` is used.
+memory for pages that are never written; `sums[row, size]` says whether a float has begun in `row`.
 
 `sums` is an array (words of a sum, size + CACHE_LINE) of uint64; `shared` is None, or True if workers share it.
 """
@@ -29,11 +29,15 @@ def zero_sums(copies, size, floats):
 
 
 def integer_totals(sums):
-    """The sums of all copies: the low words (uint64), and the high ones (int64)."""
-    low, high = sums[0, :, :-CACHE_LINE].copy()
+    """The sums of all copies, which overwrite the first one: the low words (uint64), and the high ones (int64)."""
+    low, high = sums[0, :, :-CACHE_LINE]
     for other_low, other_high in sums[1:, :, :-CACHE_LINE]:
         low += other_low
-        high += other_high + (low < other_low)
+        if other_high.any():
+            high += other_high
+        carry = low < other_low
+        if carry.any():
+            high += carry
     return low, high.view(np.int64)
 
 
@@ -51,6 +55,15 @@ def float_totals(sums):
             totals[flags & U64(flag) == flag] = value
         totals[flags >= NOT_A_NUMBER] = np.nan
     return totals
+
+
+@jit
+def words_in_use(sums):
+    """How many words of sums of floats are used: those in which a float has begun, and one behind them."""
+    used, number = sums.shape[1] - CACHE_LINE, U64(0)
+    for row in range(1, FLAGS):
+        number += sums[U64(row), U64(used)] | sums[U64(row - 1), U64(used)]
+    return number
 
 
 @jit

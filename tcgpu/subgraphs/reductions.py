@@ -15,7 +15,7 @@ import numpy as np
 from tcgpu.cpu.counting import MUCH_LONGER, chunk_bounds, chunks
 from tcgpu.cpu.edges import all_edges, workers_for
 from tcgpu.cpu.orders import in_order
-from tcgpu.cpu.per_vertex import MAX_COPIES, in_edge_order_of
+from tcgpu.cpu.per_vertex import MAX_COPIES, blocks, in_edge_order_of, positions_in
 from tcgpu.engines.kernel_language import names_of
 from tcgpu.engines.meaning import all_names
 from tcgpu.engines.native import (
@@ -32,13 +32,23 @@ from tcgpu.engines.native import (
 )
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.graph import unmasked
-from tcgpu.subgraphs.exact_sums import add_float, add_integer, float_totals, integer_totals, zero_sums
+from tcgpu.subgraphs.exact_sums import (
+    add_float,
+    add_integer,
+    float_totals,
+    integer_totals,
+    words_in_use,
+    zero_sums,
+)
 from tcgpu.suggest import unknown
 
 PLACES = "graph", "vertex", "edge"
 MOST_BINS = 2**31 - 1
 SAMPLE_EDGES, SAMPLE_ROWS = 16, 64  # edges whose first triangle is looked at, and how many rows for it
 ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "range", "round", "sum"}
+MOST_SUMS = 8  # times the columns, or SMALL bytes: the most memory for sums of floats
+SMALL = 1 << 20
+WORDS_OF_MOST = 6  # that each sum may have in any case: enough for floats of both signs that differ by up to 1e19
 FEW_SUMS = 1 << 12  # every worker has an array of its own for no more sums than these
 
 I32 = np.int32
@@ -95,17 +105,20 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
         number = np.argsort(own.rank).astype(np.int32)
         vertex_values = None if vertex_values is None else vertex_values[number]
         if edge_values is not None:
-            given, edge_values = edge_values, np.empty_like(edge_values)
-            edge_values[in_edge_order_of(graph, own, np.arange(graph.m))] = given
+            given, edge_values, at = edge_values, np.empty_like(edge_values), positions_in(own, graph)
+            for block in blocks(graph.m):
+                edge_values[at[block]] = given[block]
     size = {"graph": 1 if bins is None else bins, "vertex": graph.n, "edge": graph.m}[per]
     reduction = Reduction(function, results, floats, bins, per, size, number, vertex_values, edge_values)
     sums = (sums or _sums)(own, reduction)
+    del edge_values, vertex_values, reduction
     if per == "graph" and bins is None:
         if floats:
             return float(float_totals(sums)[0])
         low, high = integer_totals(sums)
         return (int(high[0]) << 64) + int(low[0])
     totals = float_totals(sums) if floats else _within_int64(*integer_totals(sums))
+    del sums
     if own is graph or per == "graph":
         return totals
     return totals[own.rank] if per == "vertex" else in_edge_order_of(graph, own, totals)
@@ -207,9 +220,7 @@ def _sums(graph, reduction):
     part = all_edges(graph)
     workers = workers_for(part)
     shared = workers > MAX_COPIES and reduction.size > FEW_SUMS
-    sums = zero_sums(1 if shared else workers, reduction.size, reduction.floats)
     bounds = chunk_bounds(graph, part, workers)
-    queue = np.array([0, bounds.size - 1], np.int64)
     marks = np.zeros((workers, graph.n), np.int32)
     hits = np.empty((workers, graph.max_column, 2), np.int32)
     fault = np.zeros(5, np.int64)  # how many, and of the first: u, v, w, and the bin
@@ -217,15 +228,31 @@ def _sums(graph, reduction):
     take_vertex = _no_values if reduction.vertex_values is None else _values
     take_edge = _no_values if reduction.edge_values is None else _values
 
-    if graph.max_column > 1:  # always by other threads: Numba swallows an interrupt while it finds the type of f
-        run_threads(_loop_for(reduction.f), graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put, take_vertex,
-                    reduction.vertex_values, take_edge, reduction.edge_values, reduction.number, marks, hits,
-                    reduction.size, True if shared else None, sums, fault,
-                    workers=workers, queue=queue)  # fmt: skip
-    if fault[0]:
-        *triangle, found = fault[1:].tolist()
-        raise reduction.no_bin(triangle, found)
-    return sums
+    while True:
+        copies, most = 1 if shared else workers, None
+        sums = zero_sums(copies, reduction.size, reduction.floats)
+        if reduction.floats:
+            most = MOST_SUMS * max(graph.nbytes, SMALL) // (8 * copies * max(1, reduction.size))
+            most = max(most, WORDS_OF_MOST) if copies == 1 else most
+        queue = np.array([0, bounds.size - 1], np.int64)
+        if graph.max_column > 1:  # always by other threads: Numba swallows an interrupt while it finds the type of f
+            run_threads(_loop_for(reduction.f), graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put,
+                        take_vertex, reduction.vertex_values, take_edge, reduction.edge_values, reduction.number, marks,
+                        hits, reduction.size, True if shared else None, most, sums, fault,
+                        workers=workers, queue=queue)  # fmt: skip
+        if fault[0]:
+            *triangle, found = fault[1:].tolist()
+            raise reduction.no_bin(triangle, found)
+        if most is None or max(map(words_in_use, sums)) <= most:
+            return sums
+        if copies == 1:
+            raise GraphError(
+                f"the exact sums of these floats take {8e-6 * reduction.size * (most + 1):,.0f} MB or more, and the "
+                f"columns of the graph {graph.nbytes / 1e6:,.0f} MB: some floats are too small beside others. Let f "
+                "return 0.0 for those below 1e-19 times the largest"
+            )
+        del sums
+        shared = True
 
 
 def _within_int64(low, high):
@@ -287,12 +314,13 @@ def _loop_for(f):
 
 def _reduce(
     worker, workers, col_ptr, row_idx, queue, bounds, f, put, take_vertex, vertex_values, take_edge, edge_values,
-    number, all_marks, all_hits, size, shared, all_sums, fault,
+    number, all_marks, all_hits, size, shared, most, all_sums, fault,
 ):  # fmt: skip
     """Find the triangles of each edge (u, v): list its hits without a branch, then call `f` and `put` for each.
 
     A hit is the offsets of w in the columns of u and of v. number: the number of each vertex for the caller, by which
-    vertices are sorted, without a branch on w; None if it is the vertex.
+    vertices are sorted, without a branch on w; None if it is the vertex. most: how many words of sums of floats may be
+    used; None for integers.
     """
     marks, hit = all_marks[worker], all_hits[worker]
     sums = uncounted(all_sums[worker if shared is None else 0])
@@ -348,3 +376,5 @@ def _reduce(
                         queue[0] = STOPPED
             for k in range(marked, end):
                 marks[U64(row_idx[U64(k)])] = 0
+        if most is not None and words_in_use(sums) > most:
+            queue[0] = STOPPED
