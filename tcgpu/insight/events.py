@@ -23,6 +23,7 @@ SECTOR = 32  # bytes
 BANKS, BANK_BYTES = 32, 4
 MAX_WARPS = 1024 // WARP  # of a block
 MEMORY_SHIFT = 44  # an address is the number of a memory, shifted left by this, plus a byte offset
+AT_A_TIME = 1 << 14  # requests whose sectors are counted at a time, which limits the memory for it
 SHARED = 0  # the number of shared memory; arrays in global memory are numbered from 1 on
 
 
@@ -58,7 +59,7 @@ class Events:
     @cached_property
     def request(self):
         """The request of each access."""
-        return np.repeat(np.arange(self.lanes.size), self.lanes)
+        return np.repeat(np.arange(self.lanes.size, dtype=np.int32), self.lanes)
 
     @cached_property
     def first(self):
@@ -86,10 +87,14 @@ class Events:
     @cached_property
     def sectors(self):
         """How many sectors each request touches; an atomic one as often as lanes meet on one of its addresses."""
-        request, address, lanes = distinct_pairs(self.request, self.address)
-        atomic = np.where(self.atomic[request], lanes, 1)
-        request, _, most = reduce_pairs(np.maximum, request, address // SECTOR, atomic)
-        return np.bincount(request, most, self.lanes.size).astype(np.int64)
+        found = np.zeros(self.lanes.size, np.int64)
+        for begin in range(0, found.size, AT_A_TIME):
+            part = slice(*self.first[[begin, min(begin + AT_A_TIME, found.size)]])
+            request, address, lanes = distinct_pairs(self.request[part], self.address[part])
+            atomic = np.where(self.atomic[request], lanes, 1)
+            request, _, most = reduce_pairs(np.maximum, request, address // SECTOR, atomic)
+            np.add.at(found, request, most)
+        return found
 
     @cached_property
     def meeting(self):
