@@ -1,0 +1,78 @@
+"""A verb takes at most 8 times the memory of a graph's columns beside its result, or refuses with the figure."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+MOST = 8  # times the columns
+CASES = {
+    "floats per edge": "tcgpu.reduce_triangles(graph, product, edge_values=weights, per='edge')",
+    "whole numbers per edge": "tcgpu.reduce_triangles(graph, one, per='edge')",
+    "floats that differ by 1e200": "tcgpu.reduce_triangles(graph, product, edge_values=extreme, per='edge')",
+    "k_truss": "tcgpu.k_truss(graph, 4)",
+    "truss_numbers": "tcgpu.truss_numbers(graph)",
+    "list_triangles": "list(map(len, tcgpu.list_triangles(graph, 1 << 16)))",
+    "to_scipy": "graph.to_scipy()",
+    "estimate, naive": "tcgpu.estimate(graph, 'naive', lane_steps=1)",
+    "estimate, adaptive": "tcgpu.estimate(graph, 'adaptive', lane_steps=1)",
+    "estimate, bitmap": "tcgpu.estimate(graph, 'bitmap', lane_steps=1)",
+}
+# One process measures each case after the same call with a small graph, which compiles. Freed memory goes back to the
+# system at once (MALLOC_MMAP_THRESHOLD_), so that what is resident is what is in use.
+MEASURE = """
+import json, sys
+import numpy as np, tcgpu
+
+def product(u, v, w, a, b, c):
+    return a * b * c
+
+def one(u, v, w):
+    return 1
+
+def resident(key):
+    return next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith(key))
+
+def bytes_of(result):
+    if hasattr(result, "indptr"):
+        return result.data.nbytes + result.indices.nbytes + result.indptr.nbytes
+    return getattr(result, "nbytes", 0)
+
+def measured(call, graph):
+    random = np.random.default_rng(0)
+    names = {"graph": graph, "weights": random.random(graph.m), "extreme": 10 ** random.uniform(-33, 33, graph.m)}
+    open("/proc/self/clear_refs", "w").write("5")
+    before = resident("VmRSS")
+    try:
+        result = eval(call, globals(), names)
+    except tcgpu.GraphError as error:
+        return str(error)
+    return (resident("VmHWM") - before - bytes_of(result)) / graph.nbytes
+
+found = {}
+small, large = (tcgpu.generate.by_nonzeros(m, 8) for m in (50_000, 1_000_000))
+for name, call in json.loads(sys.argv[1]).items():
+    measured(call, small)
+    found[name] = measured(call, tcgpu.Graph(large.col_ptr, large.row_idx))
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def measured():
+    environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}
+    command = [sys.executable, "-c", MEASURE, json.dumps(CASES)]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells and resets the most memory of a process")
+@pytest.mark.parametrize("case", CASES)
+def test_memory_beside_the_result(case, measured):
+    if case == "floats that differ by 1e200":
+        assert "MB or more, and the columns of the graph" in str(measured[case])
+    else:
+        assert measured[case] <= MOST
