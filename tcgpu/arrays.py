@@ -17,6 +17,14 @@ class Columns(NamedTuple):
     longest: int
 
 
+BLOCK = 1 << 14  # elements in a block
+
+
+def blocks(size):
+    """Yield slices of `size` elements, for which arrays need little memory."""
+    return (slice(first, min(size, first + BLOCK)) for first in range(0, size, BLOCK))
+
+
 def bincount(values, weights=None, minlength=0):
     """`numpy.bincount`, for whole numbers of any type."""
     return np.bincount(np.asarray(values).astype(np.intp, copy=False), weights, minlength)

@@ -276,7 +276,7 @@ def added(values, shared):
 
 def test_exact_sums_that_take_too_much_memory_are_refused(monkeypatch):
     """The way out that the message tells works: where smaller floats are 0, sums are exact, of both signs, too."""
-    monkeypatch.setattr(reductions, "SMALL", 0)
+    monkeypatch.setattr(reductions, "FEW_SUMS", 0)
     graph = tcgpu.generate.clique(40)
     weights = 10 ** np.random.default_rng(0).uniform(-90, 90, graph.n)
     weights[::2] *= -1

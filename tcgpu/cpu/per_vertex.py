@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu.arrays import locked, running_sums
+from tcgpu.arrays import blocks, locked, running_sums
 from tcgpu.cpu.cleaning import occurrences
 from tcgpu.cpu.counting import FAR, NEAR
 from tcgpu.cpu.dense import add_dense, dense_rows
@@ -34,7 +34,6 @@ CHUNK = 128  # middle vertices that a worker takes at a time
 AHEAD = 8  # how many wedge lists ahead to prefetch the first rows of one
 SPARE = 4  # counters that are never read, a power of 2: a mark is a row's position in v's column plus SPARE, or 0
 MAX_ROWS = 1 << 24  # triangles in an array of `list_triangles`
-BLOCK = 1 << 14  # elements in a block
 
 I64 = np.int64
 U64 = np.uint64
@@ -161,11 +160,6 @@ def widened(values):
 
     run_threads(copy, workers=shares(values.size))
     return wide
-
-
-def blocks(size):
-    """Yield slices of `size` elements, for which arrays need little memory."""
-    return (slice(first, first + BLOCK) for first in range(0, size, BLOCK))
 
 
 def edge_blocks(graph):

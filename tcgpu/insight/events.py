@@ -17,13 +17,13 @@ from functools import cached_property
 
 import numpy as np
 
+from tcgpu.arrays import blocks
 from tcgpu.engines.simulator import WARP
 
 SECTOR = 32  # bytes
 BANKS, BANK_BYTES = 32, 4
 MAX_WARPS = 1024 // WARP  # of a block
 MEMORY_SHIFT = 44  # an address is the number of a memory, shifted left by this, plus a byte offset
-AT_A_TIME = 1 << 14  # requests whose sectors are counted at a time, which limits the memory for it
 SHARED = 0  # the number of shared memory; arrays in global memory are numbered from 1 on
 
 
@@ -88,8 +88,8 @@ class Events:
     def sectors(self):
         """How many sectors each request touches; an atomic one as often as lanes meet on one of its addresses."""
         found = np.zeros(self.lanes.size, np.int64)
-        for begin in range(0, found.size, AT_A_TIME):
-            part = slice(*self.first[[begin, min(begin + AT_A_TIME, found.size)]])
+        for block in blocks(found.size):
+            part = slice(self.first[block.start], self.first[block.stop])
             request, address, lanes = distinct_pairs(self.request[part], self.address[part])
             atomic = np.where(self.atomic[request], lanes, 1)
             request, _, most = reduce_pairs(np.maximum, request, address // SECTOR, atomic)

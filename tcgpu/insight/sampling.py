@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcgpu.arrays import blocks
 from tcgpu.engines.simulator import WARP, Dim3
 from tcgpu.errors import MethodError
 from tcgpu.insight.events import Events
@@ -34,7 +35,6 @@ LARGEST = 2  # units that are always drawn: those with most work in all, and tho
 BESIDE = 3  # blocks without a task that are traced, see `Sample`
 GROUPS, GROUP = 4, 4  # blocks whose first warps are traced together, and how many warps
 MAX_TASKS = 1 << 31
-BLOCK = 1 << 16  # nonzeros whose work is computed at a time, which limits the memory for it
 # how units may share the graph: each takes neighbouring nonzeros or columns
 SHARINGS = ("nonzeros", "columns", "columns, backwards", "columns, long ones first")
 # what may take them time: rows of a nonzero's column to look up, steps of a merge, steps of binary searches
@@ -419,10 +419,9 @@ def of_turns(graph, ends, units, work, lanes):
 def work_of_nonzeros(graph, kind):
     """How much work of a kind, one of WORK, each nonzero is (float32)."""
     lengths, work = graph.column_lengths.astype(np.float32), np.empty(graph.m, np.float32)
-    for begin in range(0, graph.m, BLOCK):
-        block = slice(begin, begin + BLOCK)
+    for block in blocks(graph.m):
         of_row, ends = lengths[graph.row_idx[block]], graph.col_ptr[1:][graph.col_of[block]]
-        rest = (ends - np.arange(begin + 1, begin + 1 + ends.size)).astype(np.float32)
+        rest = (ends - np.arange(block.start + 1, block.stop + 1)).astype(np.float32)
         if kind == "lookups":
             work[block] = of_row
         elif kind == "merge":

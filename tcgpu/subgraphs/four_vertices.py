@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from tcgpu import cpu, formats
-from tcgpu.cpu.per_vertex import blocks, edge_blocks, sum_at_ends, sum_over_neighbours
+from tcgpu.arrays import blocks
+from tcgpu.cpu.per_vertex import edge_blocks, sum_at_ends, sum_over_neighbours
 from tcgpu.declarations import GPU
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph

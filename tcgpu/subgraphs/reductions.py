@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu.arrays import blocks
 from tcgpu.cpu.counting import MUCH_LONGER, chunk_bounds, chunks
 from tcgpu.cpu.edges import all_edges, workers_for
 from tcgpu.cpu.orders import in_order
-from tcgpu.cpu.per_vertex import MAX_COPIES, blocks, in_edge_order_of, positions_in
+from tcgpu.cpu.per_vertex import MAX_COPIES, in_edge_order_of, positions_in
 from tcgpu.engines.kernel_language import names_of
 from tcgpu.engines.meaning import all_names
 from tcgpu.engines.native import (
@@ -46,10 +47,8 @@ PLACES = "graph", "vertex", "edge"
 MOST_BINS = 2**31 - 1
 SAMPLE_EDGES, SAMPLE_ROWS = 16, 64  # edges whose first triangle is looked at, and how many rows for it
 ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "range", "round", "sum"}
-MOST_SUMS = 8  # times the columns, or SMALL bytes: the most memory for sums of floats
-SMALL = 1 << 20
-WORDS_OF_MOST = 6  # that each sum may have in any case: enough for floats of both signs that differ by up to 1e19
-FEW_SUMS = 1 << 12  # every worker has an array of its own for no more sums than these
+MOST_SUMS = 8  # times the columns: the most memory for sums of floats
+FEW_SUMS = 1 << 12  # every worker has an array of its own, of any size, for no more sums than these
 
 I32 = np.int32
 I64 = np.int64
@@ -231,9 +230,10 @@ def _sums(graph, reduction):
     while True:
         copies, most = 1 if shared else workers, None
         sums = zero_sums(copies, reduction.size, reduction.floats)
-        if reduction.floats:
-            most = MOST_SUMS * max(graph.nbytes, SMALL) // (8 * copies * max(1, reduction.size))
-            most = max(most, WORDS_OF_MOST) if copies == 1 else most
+        if reduction.floats and reduction.size > FEW_SUMS:
+            most = MOST_SUMS * graph.nbytes // (8 * copies * reduction.size)
+            if copies == 1:
+                most = max(most, 6)  # words are enough for floats of both signs that differ by up to 1e19
         queue = np.array([0, bounds.size - 1], np.int64)
         if graph.max_column > 1:  # always by other threads: Numba swallows an interrupt while it finds the type of f
             run_threads(_loop_for(reduction.f), graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put,

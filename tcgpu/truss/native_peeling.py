@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.arrays import locked
+from tcgpu.arrays import blocks, locked
 from tcgpu.cpu.cleaning import occurrences
-from tcgpu.cpu.per_vertex import blocks
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 from tcgpu.truss import dense_truss
 
