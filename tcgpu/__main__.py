@@ -343,7 +343,7 @@ def trace(arguments):
             f"-o takes a file that ends in {', '.join(PICTURES)}, .html or .trace, not {arguments.output!r}"
         )
     from tcgpu.errors import needing
-    from tcgpu.formats.files import replacing
+    from tcgpu.files import replacing
     from tcgpu.insight import Traces
 
     if arguments.by != "time" or (arguments.output and not arguments.output.endswith(".trace")):

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tcgpu import cpu, formats
+from tcgpu import cpu
 from tcgpu.engines.cache_folder import cache_folder
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
@@ -114,6 +114,8 @@ def load(name: str) -> Graph:
     """
     entry = _entry(name)
     path, format = _local_file(entry)
+    from tcgpu import formats
+
     graph = formats.read(_downloaded(entry), "folder") if path is None else _checked(entry, path, format)
     graph.name = entry.name
     return graph
@@ -251,6 +253,8 @@ def _downloaded(entry):
             raise GraphError(
                 f"{file} is not {entry.name}: it has {found:,} triangles, published are {entry.triangles:,}"
             )
+    from tcgpu import formats
+
     formats.write(graph, kept, "folder")
     return kept
 
@@ -288,6 +292,8 @@ def _remedy(entry):
 
 def _checked(entry, path, format):
     """The graph in a file; GraphError unless it has the published numbers of vertices and edges."""
+    from tcgpu import formats
+
     graph = _from_archive(entry, path) if path.name.endswith(ARCHIVE) else formats.read(path, format)
     dropped = graph.cleaned.loops + graph.cleaned.duplicates + graph.cleaned.reversed
     if entry.vertices not in (graph.n, _largest_number(graph) + 1) or entry.edges not in (graph.m, graph.m + dropped):
@@ -319,4 +325,6 @@ def _from_archive(entry, path):
                     raise GraphError(f"{path} holds no file called {entry.name}")
         except _DAMAGED as error:
             raise GraphError(f"{path}: not a whole {ARCHIVE} file: {error}") from None
+        from tcgpu import formats
+
         return formats.read(plain, entry.format)

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from tcgpu.datasets import data_path, parsed
-from tcgpu.formats.files import as_text, replacing
+from tcgpu.files import as_text, replacing
 from tcgpu.markup import element
 from tcgpu.registry import METHODS
 

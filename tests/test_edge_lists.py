@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from scipy.sparse import block_array, csr_array
 
 import tcgpu
-from tcgpu import Graph, GraphError, read, write
+from tcgpu import Graph, GraphError, files, read, write
 from tcgpu.__main__ import main
-from tcgpu.formats import files, read_edges, scan
+from tcgpu.formats import read_edges, scan
 
 TRIANGLES = [(0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (4, 5)]  # two of them
 

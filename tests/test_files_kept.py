@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import Graph, GraphError, read, write
+from tcgpu import Graph, GraphError, files, read, write
 from tcgpu.__main__ import main
-from tcgpu.formats import binary, files, scan
+from tcgpu.formats import binary, scan
 
 EDGE = Graph.from_edges([0], [1])
 PATH = Graph.from_edges([0, 1], [1, 2])

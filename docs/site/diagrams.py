@@ -36,8 +36,8 @@ LAYERS = [
                       "graph": "sorted columns", "clean": "edges to columns"}),
     ("below all", GREY, {"sampled_order": "which is faster", "player": "steps in a browser",
                          "figures": "looks of charts", "engines": "GPU, simulator, native code"}),
-    ("", GREY, {"draws_in_numpy": "random numbers", "arrays": "NumPy helpers", "errors": "TcgpuError",
-                "markup": "HTML, escaped"}),
+    ("", GREY, {"draws_in_numpy": "random numbers", "arrays": "NumPy helpers", "files": "written whole",
+                "errors": "TcgpuError", "markup": "HTML, escaped"}),
     ("", GREY, {"suggest": "did you mean ...?", "networkx_info": "what NetworkX asks",
                 "progress": "reports, interrupts", "bar": "shows them"}),
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcgpu.formats.files import map_file
+from tcgpu.files import map_file
 
 MEMORY = "/dev/shm"  # a folder in main memory, on Linux
 OPEN_FILES = "/proc/self/fd"  # where processes of one user find each other's open files, on Linux

@@ -19,14 +19,13 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from tcgpu import cpu, formats, registry
+from tcgpu import cpu, registry
 from tcgpu.declarations import Method
 from tcgpu.distributed.cut import Part, Share
 from tcgpu.distributed.shared_arrays import SharedFile
 from tcgpu.engines.choice import ENGINE, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import GraphError, MethodError, TcgpuError
-from tcgpu.formats.binary import file_state
 from tcgpu.graph import Graph, as_graph
 
 METHODS = ("warp_search", "cpu")  # those that count single edges, and so any part
@@ -133,16 +132,24 @@ def opened(graph):
     """The Graph itself, or the one at a path: the last one stays open."""
     if not isinstance(graph, (str, os.PathLike)):
         return as_graph(graph)
+    from tcgpu.formats.binary import file_state
+
     path = os.path.abspath(graph)
     state = file_state(path)
     changed = max((change for *_, change in state), default=0)
     if time.time_ns() - changed < SETTLED_NS:  # a change in the same step of the clock would not be seen
-        return formats.read(path)
+        return _read(path)
     return _opened(path, os.stat(path).st_dev, state)
 
 
 @lru_cache(maxsize=1)
 def _opened(path, device, state):
+    return _read(path)
+
+
+def _read(path):
+    from tcgpu import formats
+
     return formats.read(path)
 
 
@@ -302,7 +309,9 @@ def _from_source(task):
 def _mapped(source):
     try:
         if not isinstance(source, SharedFile):
-            return formats.open_folder(source)
+            from tcgpu.formats import open_folder
+
+            return open_folder(source)
         arrays = source.open()
         return arrays and Graph(*arrays, validate=False)
     except (OSError, GraphError):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tcgpu.errors import GraphError
+from tcgpu.files import COMPRESSIONS, as_text, compression, replacing, replacing_folder
 from tcgpu.formats import binary, edge_list, matrix_market, metis
-from tcgpu.formats.files import COMPRESSIONS, as_text, compression, replacing, replacing_folder
 from tcgpu.graph import Graph, as_graph, known_count
 from tcgpu.suggest import unknown
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tcgpu.arrays import locked
 from tcgpu.errors import FormatError, GraphError, needing
-from tcgpu.formats.files import changed, compression, contents, map_file, open_plain
+from tcgpu.files import changed, compression, contents, map_file, open_plain
 from tcgpu.formats.vertices import check_count, check_memory
 from tcgpu.graph import Graph
 

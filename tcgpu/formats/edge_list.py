@@ -30,8 +30,8 @@ import numpy as np
 from tcgpu import clean
 from tcgpu.clean import compact
 from tcgpu.errors import FormatError, GraphError
+from tcgpu.files import Text
 from tcgpu.formats import scan
-from tcgpu.formats.files import Text
 from tcgpu.formats.vertices import ALWAYS_ALLOWED, MAX_PER_EDGE, check_count, check_memory, check_most
 
 # names of the columns of an edge's two ends, in lower case, without punctuation and a final "id" or "node"

@@ -3,8 +3,8 @@
 An entry is an edge, in one direction or both, whatever its value, unless the value is 0, as in a SciPy matrix.
 """
 
+from tcgpu.files import Text
 from tcgpu.formats import scan
-from tcgpu.formats.files import Text
 from tcgpu.formats.vertices import check_count, check_memory, check_most
 from tcgpu.graph import NOT_SQUARE
 

@@ -10,8 +10,8 @@ import re
 
 import numpy as np
 
+from tcgpu.files import NEWLINE, Text
 from tcgpu.formats import scan
-from tcgpu.formats.files import NEWLINE, Text
 from tcgpu.formats.vertices import check_count, check_most
 from tcgpu.graph import Graph
 

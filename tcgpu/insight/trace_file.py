@@ -11,8 +11,8 @@ from dataclasses import fields
 import numpy as np
 
 from tcgpu.errors import FormatError, GraphError
+from tcgpu.files import replacing
 from tcgpu.formats import binary
-from tcgpu.formats.files import replacing
 from tcgpu.graph import Graph
 from tcgpu.insight.events import Events
 from tcgpu.insight.gpus import gpu_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcgpu import player
 from tcgpu.errors import GraphError
-from tcgpu.formats.files import replacing
+from tcgpu.files import replacing
 from tcgpu.insight.events import MEMORY_SHIFT, warps_of
 from tcgpu.insight.pictures import ACTIVITIES, BY, FEW, activities, listing
 from tcgpu.suggest import unknown

@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from tcgpu import cpu, formats
+from tcgpu import cpu
+from tcgpu.api import opened
 from tcgpu.arrays import blocks
 from tcgpu.cpu.per_vertex import edge_blocks, sum_at_ends, sum_over_neighbours
 from tcgpu.declarations import GPU
@@ -89,7 +90,7 @@ def motifs(
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
     check_engine("motifs", engine, ENGINES)
-    graph = as_graph(formats.opened(graph))
+    graph = as_graph(opened(graph))
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
     title = f"counting motifs of {graph.m:,} edges"

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tcgpu import cpu, formats
+from tcgpu import cpu
+from tcgpu.api import opened
 from tcgpu.arrays import sum_exactly
 from tcgpu.cpu.choose import LONG_COLUMN, hub_limit, hub_rows
 from tcgpu.cpu.edges import marking_workers, vertices
@@ -98,7 +99,7 @@ def count_subgraphs(
     if method != "levels":
         engines = ENGINES if kind == "clique" and method is None else ("cpu",)
         check_engine(f"count_subgraphs of kind {kind!r}", engine, engines)
-    graph = as_graph(formats.opened(graph))
+    graph = as_graph(opened(graph))
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise GraphError(f"k is a whole number of at least 1, not {k!r}")
     if k > MOST_VERTICES[kind]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from tcgpu import datasets, formats
+from tcgpu import datasets
+from tcgpu.api import opened
 from tcgpu.declarations import check_integer
 from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.generators import GENERATORS
@@ -144,7 +145,7 @@ class GraphCard(widgets.VBox):
         path = self.path.value.strip()
         if not path:
             raise GraphError("name a file, or upload one")
-        return GraphSource(f"tcgpu.read({path!r})", lambda: formats.read(Path(path).expanduser()))
+        return GraphSource(f"tcgpu.read({path!r})", lambda: opened(Path(path).expanduser()))
 
     def show_facts(self, graph: Graph) -> None:
         """Show the size of the picked graph, and what cleaning dropped."""
@@ -286,6 +287,6 @@ def _read_content(name, content):
         path = Path(folder, Path(name).name)
         path.write_bytes(content)
         try:
-            return formats.read(path)
+            return opened(path)
         except TcgpuError as error:
             raise GraphError(str(error).replace(f"{folder}/", "")) from None
