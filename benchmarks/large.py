@@ -20,14 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tcgpu import generators, measurement, records
+from tcgpu import draws_in_numpy, measurement, records
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel, uint64
 from tcgpu.kernels import enough_blocks
 from tcgpu.registry import METHODS
 
 ADAPTIVE, CHECK = METHODS["adaptive"], METHODS["warp_search"]
-GOLDEN = int(generators.GOLDEN)
+GOLDEN = int(draws_in_numpy.GOLDEN)
 EDGE_FACTOR = 16
 CHECKED = 25  # the largest scale that is checked by another method
 FIRST = 18  # the scale of a graph for which kernels are compiled
@@ -35,7 +35,7 @@ FIRST = 18  # the scale of a graph for which kernels are compiled
 
 @cuda.jit(device=True)
 def mixed(x):
-    """As `generators._mixed`."""
+    """As `draws_in_numpy.mixed`."""
     x = (x ^ (x >> 30)) * uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> 27)) * uint64(0x94D049BB133111EB)
     return x ^ (x >> 31)
@@ -43,7 +43,7 @@ def mixed(x):
 
 @cuda.jit(device=True)
 def permuted(x, bits, key):
-    """As `generators._permuted`."""
+    """As `draws_in_numpy._permuted`."""
     mask, fold = (uint64(1) << bits) - 1, (bits + 1) // 2
     for _ in range(3):
         key = mixed(key)
@@ -54,7 +54,7 @@ def permuted(x, bits, key):
 
 @kernel("void(uint64, uint64, uint64, uint64, uint64, uint64, int32[::1], int32[::1])")
 def draw_rmat(scale, a, ab, abc, seed, first, u, v):
-    """A thread per edge, from edge `first` on: draw it, as `generators._draw_rmat`; each random number decides two
+    """A thread per edge, from edge `first` on: draw it, as `draws_in_numpy.draw_rmat`; each random number decides two
     levels."""
     key = mixed(seed + uint64(GOLDEN))
     draws, odd = (scale + 1) // 2, scale & 1

@@ -132,7 +132,7 @@ def parts_row(about, graph, executor, method, parts):
 
 def measured(name, edges, started, repeats, over):
     """The rows of one graph, on pools by their number of GPUs."""
-    with tempfile.TemporaryDirectory(prefix="scaling-", dir=shared_arrays._folders()[0]) as folder:
+    with tempfile.TemporaryDirectory(prefix="scaling-", dir=shared_arrays.MEMORY) as folder:
         natural, by_degree = columns(edges, folder)
         about = {"graph": name, "vertices": natural.n, "edges": natural.m, "engine": runtime.engine()}
         log(f"{name}: {natural.m:,} edges")

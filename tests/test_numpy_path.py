@@ -76,7 +76,7 @@ for use, needs in [
         assert f"needs {needs}, which is not installed: pip install 'tcgpu[lab]'" in str(error), error
     else:
         raise AssertionError(needs)
-from tcgpu import checking
+from tcgpu.insight import checking
 assert tcgpu.check("naive") and "too many" in checking._in_html(checking.Problem("count", "too many", smallest=club))
 """,
 }

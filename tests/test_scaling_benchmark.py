@@ -50,7 +50,7 @@ def test_a_graph_is_timed_on_every_pool_and_in_every_cut(benchmark, rows):
 
 
 def test_it_leaves_no_folder(rows):
-    assert not [name for name in os.listdir(shared_arrays._folders()[0]) if name.startswith("scaling-")]
+    assert not [name for name in os.listdir(shared_arrays.MEMORY) if name.startswith("scaling-")]
 
 
 def test_different_counts_end_the_benchmark(benchmark, rows):
