@@ -98,8 +98,9 @@ def test_compiled_work_is_interrupted_within_a_second(phase):
     first = f"""
 import time
 import tcgpu, tcgpu.generators
-from tcgpu import cpu, subgraphs
+from tcgpu import cpu
 from tcgpu.cpu import cleaning
+from tcgpu.subgraphs import of_k_vertices as subgraphs
 {ready}
 small = tcgpu.generate.rmat(10)
 expected = tcgpu.count(small), tcgpu.truss_numbers(small).tolist()
@@ -169,7 +170,7 @@ pool.tally("triangles", tcgpu.generate.rmat(8), executor, parts=1, order="natura
 def test_an_interrupt_while_numba_compiles_is_one_screen(tmp_path, monkeypatch):
     """The compiler finishes in its thread, and the next call uses the result."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    first = "import tcgpu\nfrom tcgpu import cpu\nfrom tcgpu.cpu import truss\ng = tcgpu.generate.mesh(20, 20)"
+    first = "import tcgpu\nfrom tcgpu import cpu\nfrom tcgpu.truss import native_peeling\ng = tcgpu.generate.mesh(20, 20)"
     code = """
 try:
     tcgpu.truss_numbers(g)

@@ -11,8 +11,7 @@ from sampling import share
 
 import lengths
 import tcgpu
-from tcgpu import Graph, GraphError, MethodError, cpu, datasets
-from tcgpu import insight as tracing
+from tcgpu import Graph, GraphError, MethodError, cpu, datasets, insight
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.device import search
@@ -249,7 +248,7 @@ class TestTheListOfEdges:
             shape = warp_search.shape(last, threads=32, blocks=1)
             arguments = (cols, 0, last, *own, *far, 1, counter)
             kernel = warp_search.warp_search_kernel
-            launch = tracing.trace_launch(kernel, *shape[:2], *arguments, shared=shape[2])
+            launch = insight.trace_launch(kernel, *shape[:2], *arguments, shared=shape[2])
             assert counter[0] == common_rows(graph, 0, last, low, low + OTHERS)
             assert how_often(launch, "write_lookups(") == works
 
