@@ -261,7 +261,7 @@ def test_a_shared_file_can_be_mapped_while_it_is_open(name, named, monkeypatch, 
         monkeypatch.setattr(shared_arrays, "OPEN_FILES", "/not/there")
     elif sys.platform != "linux":
         pytest.skip("no /proc here")
-    monkeypatch.setattr(shared_arrays, "_folders", lambda: [str(tmp_path)])
+    monkeypatch.setattr(shared_arrays, "MEMORY", str(tmp_path))
     graph = GRAPHS[name]
     with closing(shared_arrays.SharedArrays(graph.col_ptr, graph.row_idx)) as shared:
         source = shared.source()
@@ -300,7 +300,7 @@ def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
 
 def test_nothing_else_in_the_temporary_folders_is_changed(monkeypatch, tmp_path, processes):
     """Folders of other programs and of the user, whatever their names and ages."""
-    monkeypatch.setattr(shared_arrays, "_folders", lambda: [str(tmp_path)])
+    monkeypatch.setattr(shared_arrays, "MEMORY", str(tmp_path))
     for name in ("tcgpu-results", "tcgpu-x7_9a", "other"):
         (tmp_path / name / "deep").mkdir(parents=True)
         for file in ("graph.json", "col_ptr.npy", "row_idx.npy", "deep/mine.txt"):
