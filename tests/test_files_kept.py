@@ -395,7 +395,7 @@ def test_a_small_graph_stays_valid_if_its_files_are_truncated(tmp_path, name):
 import os, sys
 from pathlib import Path
 import tcgpu
-from tcgpu.formats import files
+from tcgpu import files
 path = Path({str(tmp_path / name)!r})
 found = tcgpu.read(path) if path.is_dir() else files.Text(path)
 for file in path.iterdir() if path.is_dir() else [path]:
