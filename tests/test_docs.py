@@ -18,6 +18,8 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 TESTED_ELSEWHERE = {"your_own_kernel.md", "simulator.md"}  # with methods and faults, whose tests they are
 PAGES = sorted(f"docs/{path.name}" for path in DOCS.glob("*.md") if path.name not in TESTED_ELSEWHERE)
 
+LONGEST = "docs/how_to.md"
+
 
 @pytest.fixture
 def reference(root):
@@ -89,7 +91,9 @@ def test_files_that_a_page_names_exist(root, page):
     assert not [name for name in named if not (root / name).exists() and "NAME" not in name]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.full) if page == LONGEST else page for page in PAGES]
+)
 def test_the_examples_of_a_page_print_what_it_shows(root, page, tmp_path, monkeypatch):
     text = (root / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -100,6 +104,7 @@ def test_the_examples_of_a_page_print_what_it_shows(root, page, tmp_path, monkey
         check_console(text, root, tmp_path)
 
 
+@pytest.mark.full
 def test_the_sessions_of_large_graphs_work_with_a_small_one(root, tmp_path):
     """All commands of the how-tos in one shell: on a smaller file, without GPUs, on a port that is free."""
     text = (root / "docs" / "how_to.md").read_text(encoding="utf-8")
