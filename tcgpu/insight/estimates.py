@@ -266,7 +266,7 @@ def spread(sample, of_blocks, features=0):
     missing = np.clip(missing, -values.sum() / 2, values.sum() / 2)
     total = max(values.sum() + missing, found.sum())
     if size < sample.units:  # the others vary as those do that were traced, and are expected to take as long
-        order = np.argsort(known)
+        order = np.argsort(known, kind="stable")
         factors = np.append((found / known)[order], 1.0)
         near = np.searchsorted(known[order], values)
         inside = near < size

@@ -163,9 +163,9 @@ def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
     )
     work = np.sum([sums[:, -1] / max(1, sums[:, -1].sum()) for sums, _ in ways], axis=0)
     pilots, of_size = of_every_size(work, PILOTS // 2, random)
-    most = np.unique([np.argsort(each)[-LARGEST:] for _, largest in ways for each in (work, *largest.T[1:])])
+    most = np.unique([ordered(each)[-LARGEST:] for _, largest in ways for each in (work, *largest.T[1:])])
     of_size[most] = 1
-    for unit in np.setdiff1d(pilots, most)[np.argsort(work[np.setdiff1d(pilots, most)])]:
+    for unit in np.setdiff1d(pilots, most)[ordered(work[np.setdiff1d(pilots, most)])]:
         units.trace(unit, work[unit], whole=max(units.cost, default=0) <= units.most_cost)  # until one is too large
     for unit in most:
         units.trace(unit, work[unit])
@@ -180,7 +180,7 @@ def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
     steps = expected_of(sums, units.fit(sums, units.cost)[0])
     of_cost = chances(steps, max(0, lane_steps - units.spent), units.most_cost)
     for most in (steps, *largest.T[1:]):
-        of_cost[np.argsort(most)[-LARGEST:]] = 1
+        of_cost[ordered(most)[-LARGEST:]] = 1
     more = np.setdiff1d(np.flatnonzero(random.random(units.number) < of_cost), units.chosen)
     for unit in sorted(random.permutation(more), key=lambda unit: of_cost[unit] < 1):
         if units.spent < 2 * lane_steps:
@@ -216,6 +216,11 @@ def count_tasks(sampler, blocks):
         middle = (low + high) // 2
         low, high = (middle, high) if sampler.has(middle) else (low, middle)
     return high
+
+
+def ordered(values):
+    """Places by their values; of equal ones the first: other sorts order these as the processor's instructions do."""
+    return np.argsort(values, kind="stable")
 
 
 def nnls(features, found):
