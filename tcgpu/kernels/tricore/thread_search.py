@@ -45,4 +45,4 @@ def lookups(rows, place, length, p, keys):
 @planner("thread_search", prepare)
 def plan(graph, *, threads, blocks):
     step = launch(thread_search_kernel, graph.m, threads, blocks)
-    return edge_columns.plan("thread_search", graph, step, edge_us=8.3, step_us=1.2)
+    return edge_columns.plan("thread_search", graph, step, edge_us=8.3, step_us=0.6)
