@@ -255,3 +255,8 @@ def test_a_trace_needs_no_matplotlib():
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.stdout == "10 True False\n", ran.stderr
+
+
+def test_a_graph_in_a_file_is_traced(tmp_path):
+    tcgpu.write(tcgpu.generate.clique(5), tmp_path / "clique.txt")
+    assert tcgpu.trace(tmp_path / "clique.txt", "naive").triangles == 10

@@ -21,6 +21,7 @@ trace_file, web_page        a trace as a file, and as a page
 
 from collections.abc import Iterable, Sequence
 
+from tcgpu.api import opened
 from tcgpu.errors import KernelError
 from tcgpu.insight.checked import CheckedRun
 from tcgpu.insight.faults import Fault
@@ -90,7 +91,7 @@ def trace(
     device = gpu_of(gpu)
     chosen = choose(method, "sim", order, knobs)
     with on_engine(chosen, "sim", max_seconds):
-        prepared = chosen.prepare(graph, order)
+        prepared = chosen.prepare(opened(graph), order)
         plan = chosen.plan(prepared, **knobs)
         found = [] if faults else None
         launches, run = trace_plan(plan, device, found)
