@@ -234,39 +234,17 @@ def test_rows_of_bits_from_any_vertex_on_give_the_right_tallies(name, threads, m
             assert np.array_equal(cpu.tally(own, False)[0][1], vertices // 2), (order, plan)
 
 
-def test_an_edge_between_dense_vertices_in_more_triangles_than_a_uint16_holds(monkeypatch):
-    others = np.arange(1 << 16)
-    clique = others.size + np.array(np.triu_indices(24, 1))
-    ends = [clique, (others, np.full_like(others, others.size)), (others, np.full_like(others, others.size + 1))]
-    graph = Graph.from_edges(*np.concatenate(ends, axis=1))
-    monkeypatch.setattr(cpu.per_vertex, "tally_plan", lambda *_: cpu.orders.TallyPlan("edges", others.size, 0))
-    support = cpu.tally(graph, True, workers=1)[0][1]
-    assert sorted(support.tolist()) == [1] * 2 * others.size + [22] * 275 + [22 + others.size]
-
-
-@pytest.mark.parametrize("threads", [1, 7])
-@pytest.mark.parametrize("name", DENSE)
-def test_supports_are_right_with_too_many_dense_vertices_to_count_their_pairs(name, threads, monkeypatch):
-    monkeypatch.setattr(cpu.per_vertex, "workers_for", lambda part, most=None: threads)
-    monkeypatch.setattr(cpu.dense_pairs, "MAX_COUNTED", 0)
-    graph = DENSE[name]
-    for base in (1, graph.n // 3, graph.n - 64, graph.n - 1):
-        plan = cpu.orders.TallyPlan("edges", base, 0)
-        monkeypatch.setattr(cpu.per_vertex, "tally_plan", lambda *_, plan=plan: plan)
-        assert np.array_equal(cpu.tally(graph, True)[0][1], by_scipy(graph)), base
-
-
 def test_a_sparse_core_with_a_periphery_is_tallied_in_rows_of_bits_of_the_whole_core():
-    """2,000 core vertices: too many to count pairs of. Supports took 10 to 15 counts where each wedge was looked up."""
+    """2,000 core vertices. Triangles took 8 to 15 counts where each wedge was looked up."""
     random = np.random.default_rng(2)
     core = np.array(np.triu_indices(2000, 1))[:, random.random(1999 * 1000) < 0.1]
     outside = np.repeat(np.arange(4000), 150)
     graph = Graph.from_edges(np.append(core[0] + 4000, outside), np.append(core[1] + 4000,
                              random.integers(4000, 6000, outside.size)))  # fmt: skip
-    plan = cpu.orders.tally_plan(graph, True)
+    plan = cpu.orders.tally_plan(graph, False)
     assert plan.method == "edges" and 1900 < graph.n - plan.base <= 2000
-    assert int(cpu.support(graph, "natural").sum()) == 3 * cpu.count(graph)
-    assert quickest(lambda: cpu.support(graph, "natural")) < 8 * quickest(lambda: cpu.count(graph))
+    assert int(cpu.triangles(graph, "natural").sum()) == 3 * cpu.count(graph)
+    assert quickest(lambda: cpu.triangles(graph, "natural")) < 8 * quickest(lambda: cpu.count(graph))
 
 
 def test_words_of_neighbourhoods_that_are_much_longer_than_columns_are_not_tallied():

@@ -179,7 +179,7 @@ def chunk_bounds(graph, part, workers):
 
 
 @inline
-def _within(row_idx, begin, end, low, high):
+def within(row_idx, begin, end, low, high):
     """The positions in begin..end - 1 whose rows are in low..high - 1: the first, and the one after the last."""
     while begin < end and row_idx[U64(begin)] < low:
         begin += 1
@@ -217,7 +217,7 @@ def _short(worker, workers, col_ptr, row_idx, low, high, queue, bounds, ahead, f
             at = end
             last_v = min(stop, end - 1)
             if low is not None:
-                begin, last_v = _within(row_idx, begin, last_v, low, high)
+                begin, last_v = within(row_idx, begin, last_v, low, high)
             for k in range(begin, last_v):
                 if ahead is not None:
                     if k + FAR < m:
@@ -266,7 +266,7 @@ def _columns(
             at = end
             last_v = min(stop, end - 1)
             if low is not None:
-                begin, last_v = _within(row_idx, begin, last_v, low, high)
+                begin, last_v = within(row_idx, begin, last_v, low, high)
             if begin >= last_v:
                 continue
             short = end - begin <= FEW_ROWS and m >= LANES
@@ -472,10 +472,10 @@ def _words(
             at = end
             last_v = min(stop, end - 1)
             if low is not None:
-                begin, last_v = _within(row_idx, begin, last_v, low, high)
+                begin, last_v = within(row_idx, begin, last_v, low, high)
             if begin >= last_v:
                 continue
-            near, far = _within(row_idx, begin, last_v, packed, packed_end)  # these edges have a packed v
+            near, far = within(row_idx, begin, last_v, packed, packed_end)  # these edges have a packed v
             u_packed = packed <= u < packed_end
             if u_packed:
                 for q in range(span[U64(u - packed), 0], span[U64(u - packed), 1]):

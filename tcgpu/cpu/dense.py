@@ -12,7 +12,6 @@ from tcgpu.engines.native import CACHE_LINE, fetch_add, jit, popcount, run_threa
 
 WORD = 1 / 6  # the cost of an AND and popcount of two words, in look-ups of one row
 EDGE = 4  # the cost of an edge besides its words, in look-ups
-MAX_COUNTED = 1 << 10  # the most rows if pairs of their vertices are counted, in 2 MB for each worker
 CHUNK = 16  # rows that a worker takes at a time
 BLOCK = 1 << 15  # words of the rows that a chunk is intersected with at a time: 256 KB, to stay in the level-2 cache
 
@@ -29,13 +28,12 @@ def first_dense(graph):
     return graph.n - dense
 
 
-def dense_at_edges(degrees, lengths, by_edge):
+def dense_at_edges(degrees, lengths):
     """How many of the last vertices should have rows of bits if every edge to them uses these, as in `dense_pairs`.
 
     degrees, lengths: these vertices' degrees, and the lengths of their columns.
     """
-    most = MAX_COUNTED if by_edge else degrees.size
-    smaller, lengths = (degrees - lengths)[-most:], lengths[-most:]
+    smaller = degrees - lengths
     return best_dense(smaller, smaller * lengths.astype(np.int64))[0]
 
 

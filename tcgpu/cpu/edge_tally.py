@@ -7,7 +7,7 @@ int32 for each row of the longest column, and at edges one for each vertex: the 
 
 import numpy as np
 
-from tcgpu.cpu.counting import FAR, FEW_ROWS, MUCH_LONGER, NEAR, chunk_bounds, chunks
+from tcgpu.cpu.counting import FAR, FEW_ROWS, MUCH_LONGER, NEAR, chunk_bounds, chunks, within
 from tcgpu.cpu.edges import marking_workers
 from tcgpu.engines.native import (
     LANES,
@@ -31,10 +31,10 @@ I64 = np.int64
 U64 = np.uint64
 
 
-def add_at_edges(graph, part, base, by_edge, found, shared, workers):
+def add_at_edges(graph, part, by_edge, found, shared, workers):
     """Add the triangles u < v < w of the edges (u, v) of a part to `found`, at each edge or vertex.
 
-    found: an array for each worker, or one that is shared. The part takes any v, but only those before `base` are used.
+    found: an array for each worker, or one that is shared.
     """
     workers = marking_workers(graph, workers) if by_edge else workers
     bounds = chunk_bounds(graph, part, workers)
@@ -42,8 +42,8 @@ def add_at_edges(graph, part, base, by_edge, found, shared, workers):
     bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     places = np.empty((workers, graph.n if by_edge else 0), np.int32)
     hits = np.empty((workers, graph.max_column), np.int32)
-    run_threads(_add_at_edges, graph.col_ptr, graph.row_idx, base, queue, bounds, True if by_edge else None,
-                True if shared else None, bitmaps, places, hits, found,
+    run_threads(_add_at_edges, graph.col_ptr, graph.row_idx, part.low, part.high, queue, bounds,
+                True if by_edge else None, True if shared else None, bitmaps, places, hits, found,
                 workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def add(found, index, value, shared):
     """Add to an element of `found`, atomically if that is shared (True, not None)."""
     if shared is None:
         found[U64(index)] += value
-    else:
+    elif value:
         fetch_add(found, index, value)
 
 
@@ -68,7 +68,8 @@ def _add_triangle(row_idx, i, j, by_edge, found, shared):
 
 @jit
 def _add_at_edges(
-    worker, workers, col_ptr, row_idx, base, queue, bounds, by_edge, shared, bitmaps, all_places, all_hits, all_found
+    worker, workers, col_ptr, row_idx, low, high, queue, bounds, by_edge, shared, bitmaps, all_places, all_hits,
+    all_found,
 ):  # fmt: skip
     """Add the triangles of each edge (u, v): there and at u once, at the others one by one.
 
@@ -83,9 +84,7 @@ def _add_at_edges(
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
             at = end
-            last_v = min(stop, end - 1)
-            while last_v > begin and row_idx[U64(last_v - 1)] >= base:
-                last_v -= 1
+            begin, last_v = within(row_idx, begin, min(stop, end - 1), low, high)
             short = end - begin <= FEW_ROWS
             marked = end  # rows from this position on are in the bitmap
             of_u = I64(0)

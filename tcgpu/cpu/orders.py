@@ -17,8 +17,7 @@ from tcgpu.cpu import choose, counting
 from tcgpu.cpu.choose import HUB_WORD
 from tcgpu.cpu.cleaning import rank_by_degree
 from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER, is_later
-from tcgpu.cpu.dense import MAX_COUNTED, best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
-from tcgpu.cpu.dense_pairs import BATCH
+from tcgpu.cpu.dense import best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.cpu.edges import all_edges, workers_for
 from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads, shares, threads
 
@@ -38,7 +37,6 @@ TRIANGLE = 3, 8  # and each triangle of it, at vertices and at edges,
 FAR_FOUND = 0, 50  # and each edge where rows are looked up far away and found: the results are far away, too
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices
-BATCH_EDGE = 5  # an edge between dense vertices in each batch of others, if too many are dense to count pairs
 SORTED_EDGE, SORTED_VERTEX = 40, 20  # an edge and a vertex when a graph is sorted
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
 ESTIMATED_EDGE = 20  # an edge when the cost of degree order is estimated
@@ -141,7 +139,7 @@ def _rows_to_search(col_ptr):
 class TallyPlan(NamedTuple):
     """How to count triangles at vertices or edges in the graph's own order."""
 
-    method: str  # "words", or how triangles that are not of dense vertices only are found: "edges" or "wedges"
+    method: str  # "words", or how triangles of other than dense vertices are found: "edges", or per edge also "wedges"
     base: int  # the first of the dense vertices
     cost: float
     triangles: float = 0.0  # about how many have no more than one dense vertex
@@ -156,21 +154,20 @@ def tally_plan(graph, by_edge):
 
 
 def _new_plan(graph, by_edge):
-    plans, first = [], graph.n - max_dense(graph)
-    lengths, at_edges = np.diff(graph.col_ptr[first:]), {graph.n}
-    if lengths.max(initial=0) > FEW_ROWS:  # else there is no dense part, and the degrees are not needed
-        at_edges = {graph.n - dense_at_edges(graph.degrees[first:], lengths, few) for few in (by_edge, False)}
-    for method, base in (*(("edges", base) for base in sorted(at_edges)), ("wedges", first_dense(graph))):
-        edges = int(graph.col_ptr[base])
-        dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
-        if by_edge and graph.n - base > MAX_COUNTED and method == "edges":
-            dense += BATCH_EDGE * (graph.m - edges) * (base / BATCH)
-        if method == "edges":
-            cost, _, triangles, found = _sampled(graph, edges, base)
-            cost = TALLIED * cost + TRIANGLE[by_edge] * triangles + FAR_FOUND[by_edge] * found
-        else:
-            cost = WEDGES_EDGE * edges + WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
-        plans.append(TallyPlan(method, base, dense + cost, triangles))
+    base, first = graph.n, graph.n - max_dense(graph)
+    lengths = np.diff(graph.col_ptr[first:])
+    if by_edge:
+        base = first_dense(graph)
+    elif lengths.max(initial=0) > FEW_ROWS:  # else there is no dense part, and the degrees are not needed
+        base -= dense_at_edges(graph.degrees[first:], lengths)
+    edges = int(graph.col_ptr[base])
+    dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
+    cost, _, triangles, found = _sampled(graph, edges, graph.n if by_edge else base)
+    cost = TALLIED * cost + TRIANGLE[by_edge] * triangles + FAR_FOUND[by_edge] * found
+    plans = [TallyPlan("edges", base, dense + cost, triangles)]
+    if by_edge:
+        cost = WEDGES_EDGE * edges + WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
+        plans.append(TallyPlan("wedges", base, dense + cost, triangles))
     if choose.design_name(graph)[0] == "words":
         of_v = graph.degrees[graph.row_idx[choose.sample_of_edges(graph)]].mean()
         cost = (PACKED_EDGE + WORDS_EDGE + _words(graph, of_v)) * graph.m
@@ -208,11 +205,11 @@ def _ranked_tally_cost(graph, ranked, by_edge):
     lengths = ranked.lengths[last].astype(np.int64)
     dense = best_dense(lengths, lengths * (lengths - 1) // 2)[1]  # 0 or less
     wedges = (np.square(ranked.lengths, dtype=float).sum() - graph.m) / 2 + dense
-    base = graph.n - dense_at_edges(graph.degrees[last], lengths, by_edge)
+    base = graph.n if by_edge else graph.n - dense_at_edges(graph.degrees[last], lengths)
     cost, _, *most = _sampled(graph, graph.m, base, ranked)
     triangles, found = np.minimum(most, _sampled(graph, graph.m, graph.n)[2])
     at_edges = TALLIED * cost + TRIANGLE[by_edge] * triangles + FAR_FOUND[by_edge] * found
-    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, at_edges)
+    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, at_edges) if by_edge else at_edges
 
 
 def _sampled(graph, edges, base, ranked=None, every=EVERY, later=False):

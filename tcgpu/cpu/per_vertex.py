@@ -2,14 +2,15 @@
 
 Triangles among the last vertices, if these are dense, are found from rows of bits (`dense`). Others are found in the
 way that is estimated to be fastest: at each edge, from packed words of whole neighbourhoods (`word_tally`) or from
-columns, as in a count (`edge_tally`), and with two dense vertices from rows of bits (`dense_pairs`); or from their
-middle vertex v, whose column is marked, and for each smaller neighbour u the rows after v in u's column (a wedge list)
-are looked up in the marks, which gives the positions of all three edges.
+columns, as in a count (`edge_tally`). Per vertex, those with two dense vertices are found from rows of bits, too
+(`dense_pairs`). Per edge, others may be found from their middle vertex v, whose column is marked: for each smaller
+neighbour u the rows after v in u's column (a wedge list) are looked up in the marks, which gives the positions of all
+three edges.
 
 All results are the same for any number of threads. The same code tallies a part of the edges (u, v) or all of them.
 Results are arrays of all vertices or edges, but a part writes only to the ranges that its triangles can touch; the
-system provides no memory for pages that are never written. Besides these ranges, a part needs an int32 for each vertex
-and worker, and two for each of its edges; for triangles per vertex also one for each edge in the columns of its u.
+system provides no memory for pages that are never written. Besides these ranges, a part needs for each worker a bit
+for each vertex, or per edge an int32, and two for each of its edges.
 """
 
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from tcgpu.cpu.cleaning import occurrences
 from tcgpu.cpu.counting import FAR, NEAR
 from tcgpu.cpu.dense import add_dense, dense_rows
 from tcgpu.cpu.dense_pairs import add_dense_pairs
-from tcgpu.cpu.edge_tally import add_at_edges
+from tcgpu.cpu.edge_tally import add, add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, marking_workers, takes_any_v, workers_for
 from tcgpu.cpu.orders import in_order, tally_plan
 from tcgpu.cpu.word_tally import word_tally
@@ -32,7 +33,6 @@ MAX_COPIES = 4  # up to this many workers each have a result array; more workers
 MAX_PART_COPIES = 2  # the same in a part
 CHUNK = 128  # middle vertices that a worker takes at a time
 AHEAD = 8  # how many wedge lists ahead to prefetch the first rows of one
-SPARE = 4  # counters that are never read, a power of 2: a mark is a row's position in v's column plus SPARE, or 0
 MAX_ROWS = 1 << 24  # triangles in an array of `list_triangles`
 
 I64 = np.int64
@@ -66,12 +66,15 @@ def _tallies(graph, by_edge, workers=None):
     if base < graph.n:
         bits = dense_rows(graph, base, workers)
         add_dense(graph, base, bits, by_edge, found[0], workers)
-    if part.last and plan.method == "edges":
-        add_at_edges(graph, part, base, by_edge, found, shared, workers)
-        if base < graph.n:
-            add_dense_pairs(graph, base, bits, by_edge, found, shared, workers)
-    elif part.last:
-        _tally_wedges(graph, part, Reach(0, base, 0, graph.n, graph.n), by_edge, found, shared, workers)
+    if not part.last:
+        return found
+    if by_edge and plan.method == "wedges":
+        _add_wedges(graph, part, Reach(0, base, 0, graph.n, graph.n), found, shared, workers)
+    elif by_edge or base == graph.n:
+        add_at_edges(graph, part, by_edge, found, shared, workers)
+    else:
+        add_at_edges(graph, part._replace(high=base), by_edge, found, shared, workers)
+        add_dense_pairs(graph, base, bits, found, shared, workers)
     return found
 
 
@@ -93,7 +96,10 @@ def tally(graph, by_edge, part=None, workers=None):
         shared = workers > MAX_PART_COPIES
         found = _zeros(1 if shared else workers, graph, by_edge)
         spans = reach.edges(graph.col_ptr) if by_edge else reach.vertices()
-        _tally_wedges(graph, part, reach, by_edge, found, shared, workers)
+        if by_edge:
+            _add_wedges(graph, part, reach, found, shared, workers)
+        else:
+            add_at_edges(graph, part, False, found, shared, workers)
     for low, high in spans:
         for other in found[1:]:
             found[0, low:high] += other[low:high]
@@ -112,16 +118,15 @@ def _sum_of(found, at=None):
     return total
 
 
-def _tally_wedges(graph, part, reach, by_edge, found, shared, workers):
-    """Add the triangles u < v < w of the edges (u, v) of a part to `found`."""
+def _add_wedges(graph, part, reach, found, shared, workers):
+    """Add the triangles u < v < w of the edges (u, v) of a part to `found`, at each edge."""
     workers = marking_workers(graph, workers)
     start, lists = _wedges(graph, part, reach, workers)
     marks = np.zeros((workers, graph.n), np.int32)
-    counters = np.zeros((workers, graph.max_column + SPARE), np.int32)
+    counters = np.zeros((workers, graph.max_column + 1), np.int32)
     queue = np.array([0, -(-(reach.v_high - reach.v_low) // CHUNK)], np.int64)  # the next chunk, how many there are
-    col_of, first_edge = (None, 0) if by_edge else _col_of(graph, reach)
-    run_threads(_tally, graph.col_ptr, graph.row_idx, col_of, first_edge, start, lists, reach.v_low, queue, marks,
-                counters, found, True if shared else None,
+    run_threads(_tally, graph.col_ptr, graph.row_idx, start, lists, reach.v_low, queue, marks, counters, found,
+                True if shared else None,
                 workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
 
 
@@ -268,14 +273,6 @@ def _wedges(graph, part, reach, workers):
     return start, lists
 
 
-def _col_of(graph, reach):
-    """The column of each edge in the columns of a part's u, and the first of these edges."""
-    if reach.v_low == 0 and reach.v_high == graph.n:
-        return graph.col_of, 0
-    pointers = graph.col_ptr[reach.u_low : reach.u_high + 1]
-    return np.repeat(np.arange(reach.u_low, reach.u_high, dtype=np.int32), np.diff(pointers)), int(pointers[0])
-
-
 @jit
 def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, v_low, cuts, queue, put, lists):
     """Read all edges, and fill the lists of this worker's share of the middle vertices."""
@@ -298,7 +295,7 @@ def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, 
 @inline
 def _mark_places(row_idx, begin, end, marks):
     for k in range(begin, end):
-        marks[U64(row_idx[U64(k)])] = k - begin + SPARE
+        marks[U64(row_idx[U64(k)])] = k - begin + 1
 
 
 @inline
@@ -307,29 +304,18 @@ def _unmark(row_idx, begin, end, marks):
         marks[U64(row_idx[U64(k)])] = 0
 
 
-@inline
-def _add(found, index, value, shared):
-    if shared is None:
-        found[U64(index)] += value
-    elif value:
-        fetch_add(found, index, value)
-
-
 @jit
 def _tally(
-    worker, workers, col_ptr, row_idx, col_of, first_edge, start, lists, v_low, queue, all_marks, all_counters,
-    all_found, shared,
+    worker, workers, col_ptr, row_idx, start, lists, v_low, queue, all_marks, all_counters, all_found, shared,
 ):  # fmt: skip
-    """Add the triangles u < v < w to every vertex: at u once a list, at v as a sum, at w in a counter.
+    """Add the triangles u < v < w at (u, v) once a list, at (u, w) one by one, at (v, w) in a counter.
 
-    col_of: None to add them to every edge: at (u, v) once a list, at (u, w) one by one, at (v, w) in a counter. shared:
-    None if every worker has its own array; then no atomic additions are compiled. Only where each hit takes an atomic
-    addition is there a branch, which cannot be predicted; else rows that miss are counted in SPARE counters.
+    shared: None if every worker has its own array; then no atomic additions are compiled. Only where each hit takes an
+    atomic addition is there a branch, which cannot be predicted; else rows that miss are counted in counter 0.
     """
     marks, counters = all_marks[worker], all_counters[worker]
     found = uncounted(all_found[worker if shared is None else 0])
     middles = start.size - 1
-    spread = np.int32(0 if col_of is None else SPARE - 1)  # the number of SPARE counters in use, less 1
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
@@ -341,33 +327,22 @@ def _tally(
             if begin == end or start[U64(v)] == start[U64(v + 1)]:
                 continue
             _mark_places(row_idx, begin, end, marks)
-            total = I64(0)
             for q in range(start[U64(v)], start[U64(v + 1)]):
                 if q + AHEAD < lists.shape[0]:
                     prefetch(row_idx, I64(lists[U64(q + AHEAD), 0]))
-                    if col_of is None:
-                        prefetch(found, I64(lists[U64(q + AHEAD), 0]))
-                first, last = I64(lists[U64(q), 0]), I64(lists[U64(q), 1])
-                closed = np.int32(0)
-                for k in range(first, last):
+                    prefetch(found, I64(lists[U64(q + AHEAD), 0]))
+                first, closed = I64(lists[U64(q), 0]), np.int32(0)
+                for k in range(first, I64(lists[U64(q), 1])):
                     place = marks[U64(row_idx[U64(k)])]
-                    if shared is None or col_of is not None or place:
+                    if shared is None or place:
                         hit = np.int32(place > 0)
-                        counters[U64(place | np.int32(k) & spread & (hit - np.int32(1)))] += np.int32(1)
+                        counters[U64(place)] += np.int32(1)
                         closed += hit
-                        if col_of is None:
-                            _add(found, k, hit, shared)
-                if col_of is None:
-                    _add(found, first - 1, closed, shared)
-                elif closed:
-                    _add(found, I64(col_of[U64(first - 1 - first_edge)]), I64(closed), shared)
-                    total += I64(closed)
-            if col_of is not None:
-                _add(found, v_low + v, total, shared)
+                        add(found, k, hit, shared)
+                add(found, first - 1, closed, shared)
             for k in range(begin, end):
-                counted = counters[U64(k - begin + SPARE)]
-                counters[U64(k - begin + SPARE)] = 0
-                _add(found, k if col_of is None else I64(row_idx[U64(k)]), counted, shared)
+                add(found, k, counters[U64(k - begin + 1)], shared)
+                counters[U64(k - begin + 1)] = 0
             _unmark(row_idx, begin, end, marks)
 
 
