@@ -22,6 +22,13 @@ def environment(folder, processes):
     return os.environ["TCGPU_TEST_VALUE"], signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
+def why_this_engine():
+    """Why this process has its engine for kernels."""
+    from tcgpu.engines import choice
+
+    return choice.REASON
+
+
 def number(folder, processes):
     """This process's number in its pool."""
     from tcgpu.distributed import worker

@@ -417,7 +417,7 @@ def test_an_error_of_a_gpu_is_raised_while_the_others_wait(error, two_gpus, monk
 @pytest.fixture
 def two_members(two_gpus, monkeypatch, tmp_path):
     """A function that returns the results of two processes that run `pool_work.member`, as a dict."""
-    own = executors._process_pool
+    own = executors.process_pool
     monkeypatch.setitem(executors.POOLS, "gpus", lambda: own([{"CUDA_VISIBLE_DEVICES": name} for name in ("a", "b")]))
     monkeypatch.setattr(division.GpuGroup, "new_key", secrets.token_hex)
     monkeypatch.setattr(division, "count_as_member", pool_work.member)

@@ -470,9 +470,15 @@ def test_processes_of_a_pool_have_numbers(processes, tmp_path):
 
 def test_processes_of_a_named_pool_have_an_environment_each(tmp_path):
     """It is set before the process imports anything: so each sees only its own GPU."""
-    with executors._process_pool([{"TCGPU_TEST_VALUE": name} for name in "ab"]) as executor:
+    with executors.process_pool([{"TCGPU_TEST_VALUE": name} for name in "ab"]) as executor:
         both = [executor.submit(pool_work.environment, tmp_path, 2) for _ in range(2)]
         assert {each.result() for each in both} == {("a", True), ("b", True)}
+
+
+def test_a_process_of_a_named_pool_chooses_its_engine_by_its_own_environment():
+    """So one whose environment hides the GPUs does not take them for its engine."""
+    with executors.process_pool([{"NUMBA_ENABLE_CUDASIM": "1"}]) as executor:
+        assert executor.submit(pool_work.why_this_engine).result() == "NUMBA_ENABLE_CUDASIM selects the simulator"
 
 
 # ---------------------------------------------------------------------------------------------------------- the deaths

@@ -39,7 +39,8 @@ LAYERS = [
     ("", GREY, {"draws_in_numpy": "random numbers", "arrays": "NumPy helpers", "files": "written whole",
                 "errors": "TcgpuError", "markup": "HTML, escaped"}),
     ("", GREY, {"suggest": "did you mean ...?", "networkx_info": "what NetworkX asks",
-                "progress": "reports, interrupts", "bar": "shows them"}),
+                "progress": "reports, interrupts", "bar": "shows them",
+                "worker_process": "starts pools"}),
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ journal        a file of the parts that are done, for a count to resume from
 worker         counts a part, alone or for an executor
 device_parts   counts a part on a GPU or in the simulator; part_tally adds its triangles to its edges or vertices
 stream         counts all parts on one device, one after the other
-executors      the workers of an executor; our own pools of processes and threads, which worker_process starts
+executors      the workers of an executor; our own pools of threads and processes, which `tcgpu.worker_process` starts
 shared_arrays  a file through which processes share arrays
 pool           counts all parts by the workers of an executor
 division       counts raw edges by several GPUs, none of which has the whole graph; with divided, the steps of one of

@@ -8,24 +8,20 @@ anything that could look for one. It does not run the script that started it, wh
 
 import asyncio
 import os
-import signal
-import sys
 import threading
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from functools import cached_property
-from multiprocessing.context import SpawnContext, SpawnProcess
 from queue import SimpleQueue
-from types import ModuleType
 from weakref import WeakKeyDictionary
 
 from tcgpu.distributed import worker
-from tcgpu.distributed.worker_process import init_worker
 from tcgpu.engines.choice import ENGINE, REASON, named_gpus, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import EngineError, GraphError
 from tcgpu.progress import uninterrupted, watched
+from tcgpu.worker_process import process_pool
 
 CONNECT_SECONDS = 20  # to wait for a Dask scheduler
 RESTARTS = 3  # of our own pools in one call
@@ -169,7 +165,7 @@ def gpus(names=None):
     """A new pool with a process for each visible GPU, or for those with these names, as in CUDA_VISIBLE_DEVICES."""
     if ENGINE != "gpu":
         raise GraphError(f"executor 'gpus' has no GPU to work with: {REASON}; 'processes' are those of the CPU")
-    return _process_pool([{"CUDA_VISIBLE_DEVICES": name} for name in names or gpu_names()])
+    return process_pool([{"CUDA_VISIBLE_DEVICES": name} for name in names or gpu_names()])
 
 
 def gpu_names():
@@ -179,7 +175,7 @@ def gpu_names():
 
 def processes(number=None):
     """A new pool of `number` processes of one thread, by default one for each core. They see no GPU."""
-    return _process_pool([{"NUMBA_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}] * (number or os.cpu_count() or 1))
+    return process_pool([{"NUMBA_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}] * (number or os.cpu_count() or 1))
 
 
 def threads():
@@ -235,31 +231,3 @@ def _forget_pools():
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pools)
-
-
-def _process_pool(environments):
-    """A pool with a process for each dict of environment variables."""
-    context = _ContextWithoutMain()
-    queue = context.SimpleQueue()
-    for environment in environments:
-        queue.put(environment)
-    return ProcessPoolExecutor(len(environments), mp_context=context, initializer=init_worker, initargs=(queue,))
-
-
-class _ProcessWithoutMain(SpawnProcess):
-    """A spawned process that does not run its parent's script, and ignores SIGINT even before `init_worker`."""
-
-    @staticmethod
-    def _Popen(process):
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")  # while it starts, its parent seems to have no script
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which it inherits
-        try:
-            return SpawnProcess._Popen(process)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            sys.modules["__main__"] = main
-
-
-class _ContextWithoutMain(SpawnContext):
-    Process = _ProcessWithoutMain
