@@ -87,8 +87,12 @@ class Workers:
         self.executor = own_pool(self.name)
         return True
 
-    def end(self, interrupted):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, error, *_):
         """Stop the parts that are left; if the user interrupts the count, one of our own pools entirely."""
+        interrupted = error is not None and issubclass(error, (KeyboardInterrupt, SystemExit))
         with uninterrupted():
             self._cancelled.set()
             if interrupted and self.name is not None:  # before Python 3.12, no future of a pool that ends is cancelled
@@ -136,14 +140,7 @@ def workers_of(executor):
                 f"no executor {executor!r}; there are {', '.join(POOLS)}, dask://HOST:PORT, and in Python those of "
                 "concurrent.futures; that of a Dask client is client.get_executor()"
             )
-        interrupted = False
-        try:
-            yield workers
-        except (KeyboardInterrupt, SystemExit):
-            interrupted = True
-            raise
-        finally:
-            workers.end(interrupted)
+        yield stack.enter_context(workers)
 
 
 def _dask_client(address):
@@ -185,27 +182,28 @@ def threads():
 
 POOLS = {"gpus": gpus, "processes": processes, "threads": threads}
 
-_pools: dict[str, Executor] = {}  # by name
 _lock = fork_safe_lock()
-_of_parent: list[dict] = []  # in a forked child, the parent's pools: deleting them would write to the parent's pipes
+_pools: list[dict[str, Executor]] = [{}]  # by name, in the last dict
+if hasattr(os, "register_at_fork"):  # a child starts its own: deleting the parent's would write to the parent's pipes
+    os.register_at_fork(after_in_child=lambda: _pools.append({}))
 
 
 def own_pool(name):
     """The executor of a name from POOLS, started at its first use."""
     with _lock:
-        if name not in _pools:
-            _pools[name] = POOLS[name]()
-        return _pools[name]
+        if name not in _pools[-1]:
+            _pools[-1][name] = POOLS[name]()
+        return _pools[-1][name]
 
 
 def terminate(name, only=None):
     """Stop one of our own pools at once; returns its processes. only: do nothing if it is another executor by now."""
     with uninterrupted():
         with _lock:
-            executor = _pools.get(name)
+            executor = _pools[-1].get(name)
             if executor is None or only not in (None, executor):
                 return []
-            del _pools[name]
+            del _pools[-1][name]
         running = list((getattr(executor, "_processes", None) or {}).values())
         executor.shutdown(wait=False, cancel_futures=True)
         for process in running:
@@ -216,18 +214,7 @@ def terminate(name, only=None):
 def close():
     """Stop all our own pools, and free the memory of their devices."""
     with _lock:
-        executors = list(_pools.values())
-        _pools.clear()
+        executors = list(_pools[-1].values())
+        _pools[-1].clear()
     for executor in executors:
         executor.shutdown(cancel_futures=True)
-
-
-def _forget_pools():
-    """A forked child starts its own."""
-    global _pools
-    _of_parent.append(_pools)
-    _pools = {}
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pools)
