@@ -111,23 +111,15 @@ class Meeting:
 
     def __init__(self, size):
         self.size, self.pieces = size, [[]] * size
-        self._barrier, self._ranks = threading.Barrier(size), itertools.count()
+        self.barrier, self._ranks = threading.Barrier(size), itertools.count()
 
     def join(self):
         """The ThreadGroup of one more member."""
         return ThreadGroup(self, next(self._ranks), self.size)
 
-    def wait(self):
-        """Wait for all members; BrokenBarrierError if one has failed."""
-        self._barrier.wait()
-
-    def fail(self):
-        """End the waiting of all members."""
-        self._barrier.abort()
-
 
 class ThreadGroup(Group):
-    """Threads of one process, whose arrays are NumPy's."""
+    """Threads of one process, whose arrays are NumPy's. If one fails, the others get a BrokenBarrierError."""
 
     def __init__(self, meeting, rank, size):
         super().__init__(rank, size)
@@ -140,10 +132,10 @@ class ThreadGroup(Group):
 
     def _exchange(self, pieces, places):
         self._meeting.pieces[self.rank] = pieces
-        self._meeting.wait()
+        self._meeting.barrier.wait()
         for sent, place in zip(self._meeting.pieces, places, strict=True):
             place[:] = sent[self.rank]
-        self._meeting.wait()
+        self._meeting.barrier.wait()
 
     def _fail(self):
-        self._meeting.fail()
+        self._meeting.barrier.abort()
