@@ -12,7 +12,7 @@ from tcgpu.built_in import METHODS as BUILT_IN_METHODS
 from tcgpu.declarations import GPU, Method
 from tcgpu.engines.choice import ENGINE, REASON
 from tcgpu.errors import EngineError, MethodError
-from tcgpu.graph import ORDERS, Graph
+from tcgpu.graph import Graph, known_order
 from tcgpu.suggest import did_you_mean, unknown
 
 log = logging.getLogger("tcgpu")
@@ -115,14 +115,14 @@ def choose(
     keywords: what may have been meant by a knob that the method does not have.
     """
     chosen = named(fastest(engine) if method is None else method)
-    if order is not None and order not in ORDERS:
-        raise MethodError(unknown("order", order, ORDERS))
+    if order is not None:
+        known_order(order)
     for knob in knobs:
         if knob not in chosen.knobs:
             has = f"its knobs are {', '.join(chosen.knobs)}" if chosen.knobs else "it has none"
             hint = did_you_mean(knob, [*chosen.knobs, *keywords])
             raise MethodError(f"method {chosen.name!r} has no knob {knob!r}{hint}; {has}")
-    _check_runs_on(chosen, engine)
+    check_engine(f"method {chosen.name!r}", engine, chosen.engines)
     return chosen
 
 
@@ -165,7 +165,7 @@ def fastest(engine: str | None = None) -> str:
 
 
 def check_engine(verb: str, engine: str | None, engines: Iterable[str] = ("cpu",)) -> None:
-    """EngineError unless a verb runs on the engine that is named; None is any."""
+    """EngineError unless a verb, or a method, runs on the engine that is named; None is any."""
     if engine is not None and engine not in engines:
         if engine not in ENGINES:
             raise EngineError(unknown("engine", engine, ENGINES))
@@ -174,7 +174,7 @@ def check_engine(verb: str, engine: str | None, engines: Iterable[str] = ("cpu",
 
 def engine_of(method: Method, engine: str | None = None) -> str:
     """Return what runs a method here: the engine that is named, or the fastest of its own that this machine has."""
-    _check_runs_on(method, engine)
+    check_engine(f"method {method.name!r}", engine, method.engines)
     if method.engines == ("cpu",):
         return "cpu"
     if engine == "gpu" and ENGINE != "gpu":
@@ -256,10 +256,3 @@ def _received(data):
 
 
 copyreg.pickle(Method, _reduced)
-
-
-def _check_runs_on(method, engine):
-    if engine is not None and engine not in ENGINES:
-        raise EngineError(unknown("engine", engine, ENGINES))
-    if engine is not None and engine not in method.engines:
-        raise EngineError(f"method {method.name!r} runs on {' or '.join(method.engines)}, not on {engine!r}")
