@@ -132,22 +132,19 @@ def opened(graph):
     """The Graph itself, or the one at a path: the last one stays open."""
     if not isinstance(graph, (str, os.PathLike)):
         return as_graph(graph)
+    from tcgpu import formats
     from tcgpu.formats.binary import file_state
 
     path = os.path.abspath(graph)
     state = file_state(path)
     changed = max((change for *_, change in state), default=0)
     if time.time_ns() - changed < SETTLED_NS:  # a change in the same step of the clock would not be seen
-        return _read(path)
+        return formats.read(path)
     return _opened(path, os.stat(path).st_dev, state)
 
 
 @lru_cache(maxsize=1)
 def _opened(path, device, state):
-    return _read(path)
-
-
-def _read(path):
     from tcgpu import formats
 
     return formats.read(path)

@@ -50,11 +50,6 @@ log = logging.getLogger("tcgpu")
 _LABELS = "an edge list has labels only if they are distinct whole numbers from 0; .npz and folders keep them"
 
 
-def opened(graph: Any) -> Any:
-    """Read a graph that is given by its path; return any other as it is."""
-    return read(graph) if isinstance(graph, (str, os.PathLike)) else graph
-
-
 def read(
     path: str | os.PathLike[str],
     format: str | None = None,
