@@ -397,7 +397,7 @@ class Graph:
         import networkx as nx
 
         graph = nx.Graph(name=self.name) if self.name else nx.Graph()
-        label = _names(self).__getitem__
+        label = names_of(self).__getitem__
         graph.add_nodes_from(map(label, range(self.n)))
         graph.add_edges_from(zip(map(label, self.col_of.tolist()), map(label, self.row_idx.tolist()), strict=True))
         return graph
@@ -405,7 +405,7 @@ class Graph:
     def equals(self, other: "Graph") -> bool:
         """Whether two graphs have the same vertices (labels, too) and edges."""
         columns = (self.col_ptr, other.col_ptr), (self.row_idx, other.row_idx)
-        return all(np.array_equal(*pair) for pair in columns) and list(_names(self)) == list(_names(other))
+        return all(np.array_equal(*pair) for pair in columns) and list(names_of(self)) == list(names_of(other))
 
     def __len__(self) -> int:
         return self.n
@@ -719,8 +719,8 @@ def _checked_labels(labels, n):
     return labels
 
 
-def _names(graph):
+def names_of(graph):
     """The names of all vertices as Python objects, because NetworkX prints NumPy integers in another way."""
     if graph.labels is None:
         return range(graph.n)
-    return graph.labels.tolist() if isinstance(graph.labels, np.ndarray) else graph.labels
+    return Names(graph.labels.tolist()) if isinstance(graph.labels, np.ndarray) else graph.labels

@@ -27,7 +27,7 @@ from tcgpu.arrays import sum_exactly
 from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
-from tcgpu.graph import Graph, Names, networkx_edges
+from tcgpu.graph import Graph, names_of, networkx_edges
 from tcgpu.networkx_info import FUNCTIONS
 
 MIN_EDGES = 1_000  # NetworkX takes milliseconds for fewer edges (and nodes)
@@ -98,10 +98,7 @@ class BackendGraph:
     @cached_property
     def nodes(self):
         """The nodes in their order, as Python objects."""
-        labels = self.graph.labels
-        if labels is None:
-            return range(self.graph.n)
-        return Names(labels.tolist()) if isinstance(labels, np.ndarray) else labels
+        return names_of(self.graph)
 
     @cached_property
     def number(self):
