@@ -476,12 +476,9 @@ def _assignments(pairs):
 
 def _value(text):
     """A whole number, a number, true, false or none, or else the text."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+    from tcgpu.datasets import parsed
+
+    return {"true": True, "false": False, "none": None}.get(text.lower(), parsed(text))
 
 
 def _parameters(function):
