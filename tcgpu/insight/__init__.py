@@ -12,7 +12,7 @@ grouped into steps and requests of warps by the rules of the hardware (`recorder
 `benchmarks/trace.py` compares with the counters of a GPU. From those the model of `tcgpu.estimate` estimates times.
 
 checking       is a method right? (`tcgpu.check`); simulation runs a kernel alone (`tcgpu.simulate`)
-faults         runs a launch, and tells what it must not do; with checked, checked_lane, accesses, shadow_memory, races
+faults         runs a launch, and tells what it must not do; with checked, checked_lane, shadow_memory, races
 mistakes       Python that no GPU runs; what exceptions in a kernel mean
 rewriting      makes a kernel report what it does; recorder and events put that together, result and pictures show it
 estimates      times from samples (`tcgpu.estimate`): sampling, set_up, demand, caches, gpus, task_loops, task_work
@@ -20,11 +20,11 @@ trace_file, web_page        a trace as a file, and as a page
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tcgpu.api import opened
 from tcgpu.errors import KernelError
 from tcgpu.insight.checked import CheckedRun
-from tcgpu.insight.faults import Fault
 from tcgpu.insight.gpus import PROBED, Gpu, gpu_of, registers_of
 from tcgpu.insight.recorder import record
 from tcgpu.insight.result import Launch, Trace, Traces
@@ -93,44 +93,47 @@ def trace(
     with on_engine(chosen, "sim", max_seconds):
         prepared = chosen.prepare(opened(graph), order)
         plan = chosen.plan(prepared, **knobs)
-        found = [] if faults else None
-        launches, run = trace_plan(plan, device, found)
+        found, runs = None, 2 if faults else 1
+        check_time(plan, runs)
+        if faults:
+            with part(0, runs):
+                found = faults_of(plan)
+        with part(runs - 1, runs):
+            launches, run = trace_plan(plan, device)
         return Trace(chosen.name, prepared, chosen.knobs | knobs, launches, run.result(), gpu, found)
 
 
-def trace_plan(plan, gpu: Gpu = PROBED, faults: list[Fault] | None = None) -> tuple[list[Launch], Run]:
+def check_time(plan, runs=1):
+    """GraphError if it would take too long to trace a plan in so many runs."""
+    simulated.check(f"tracing {plan.method}", runs * SLOWDOWN * plan.simulated_seconds, "take a smaller graph")
+
+
+def faults_of(plan):
+    """The faults of a plan's launches; KernelError if one of them ends its launch."""
+    checked = CheckedRun(plan)
+    checked.run_all()
+    for fault in checked.faults:
+        if fault.ends:
+            raise KernelError(str(fault))
+    return checked.faults
+
+
+def trace_plan(plan, gpu: Gpu = PROBED) -> tuple[list[Launch], Run]:
     """Run a plan in the simulator and trace its launches; returns them and the Run.
 
-    Its scans, which a library does on a GPU, are run, but not traced. faults: a list to which the launches' faults are
-    added; without it, faults are not looked for.
+    Its scans, which a library does on a GPU, are run, but not traced.
     """
-    slowdown = SLOWDOWN if faults is None else 2 * SLOWDOWN
-    simulated.check(f"tracing {plan.method}", slowdown * plan.simulated_seconds, "take a smaller graph")
-    setup = len(plan.setup)
-    checked = CheckedRun(plan)
-    launches = []
-    stages = [("setup" if k < setup else "count", step) for k, step in enumerate(checked.steps)]
+    check_time(plan)
+    run, launches = replace(plan, setup=()).allocate(), []
+    stages = [("setup", step) for step in plan.setup] + [("count", step) for step in plan.steps]
     for k, (stage, step) in enumerate(stages):
         with part(k, len(stages)):
             if isinstance(step, Step):
-                if faults is not None:
-                    faults += faults_of(checked, step)
-                launched = step.kernel, step.blocks, step.threads, *step.values(checked.arrays)
+                launched = step.kernel, step.blocks, step.threads, *step.values(run.arrays)
                 launches.append(trace_launch(*launched, shared=step.shared, stage=stage, gpu=gpu))
             else:
-                checked.run(step)
-    return launches, checked
-
-
-def faults_of(checked: CheckedRun, step: Step) -> list[Fault]:
-    """The faults of a launch, whose arrays are then as before it; KernelError if one of them ends it."""
-    known = len(checked.faults)
-    with checked.restored():
-        checked.run(step)
-    for fault in checked.faults[known:]:
-        if fault.ends:
-            raise KernelError(str(fault))
-    return checked.faults[known:]
+                step.run(run.arrays)
+    return launches, run
 
 
 def trace_launch(

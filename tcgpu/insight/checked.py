@@ -1,14 +1,11 @@
 """Run the launches of a plan in the simulator and find their faults, as `tcgpu.insight.faults` defines them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
-import numpy as np
-
 from tcgpu.insight.faults import MOST_ROUNDS, Fault, check_launch
-from tcgpu.insight.shadow_memory import Written, owner_of
+from tcgpu.insight.shadow_memory import Written
 from tcgpu.kernels import Plan, Run, Scan, Sized, Step
+from tcgpu.progress import part
 
 
 class CheckedRun(Run):
@@ -36,17 +33,9 @@ class CheckedRun(Run):
 
     def run_all(self) -> int:
         """Run all steps, up to one that ends with a fault; returns the count."""
-        for step in self.steps:
-            self.run(step)
+        for k, step in enumerate(self.steps):
+            with part(k, len(self.steps)):
+                self.run(step)
             if any(fault.ends for fault in self.faults):
                 break
         return self.result()
-
-    @contextmanager
-    def restored(self) -> Iterator[None]:
-        """Give the arrays the values again that they have now, at the end of the `with`."""
-        owners = {id(owner): owner for owner in map(owner_of, self.arrays.values())}
-        before = [(owner, owner.copy()) for owner in owners.values()]
-        yield
-        for owner, values in before:
-            np.copyto(owner, values)
