@@ -10,14 +10,14 @@ OPERATIONS = ast.BinOp, ast.AugAssign, ast.UnaryOp, ast.Call  # that may overflo
 SIGNED = {"int8", "int16", "int32", "int64", "grid", "gridsize", "len"}  # calls that return a signed integer
 
 
-def array_of(place):
+def array_of(site):
     """The array of an access, as it is written in the source."""
-    return place.expression.partition("[")[0]
+    return site.expression.partition("[")[0]
 
 
-def is_update(place):
-    """Whether a place is one of an element that is read, changed and written back: `a[i] += 1`."""
-    statement = statement_at(place.file, place.line)
+def is_update(site):
+    """Whether a site is one of an element that is read, changed and written back: `a[i] += 1`."""
+    statement = statement_at(site.function.file, site.line)
     return isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Subscript)
 
 
@@ -26,12 +26,13 @@ def guards(one, two):
 
     Or what was read is assigned to a variable, and that is in the test.
     """
-    load, atomic = sorted((one, two), key=lambda place: place.kind, reverse=True)
-    if load.file != atomic.file or load.function != atomic.function or array_of(load) != array_of(atomic):
+    load, atomic = sorted((one, two), key=lambda site: site.kind, reverse=True)
+    file = load.function.file
+    if load.function != atomic.function or array_of(load) != array_of(atomic):
         return False
-    statement = statement_at(load.file, load.line)
+    statement = statement_at(file, load.line)
     assigned = {ast.unparse(target) for target in getattr(statement, "targets", ())}
-    for node in _statements(load.file):
+    for node in _statements(file):
         if isinstance(node, ast.If) and node.body[0].lineno <= atomic.line <= node.body[-1].end_lineno:
             tested = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
             if node.test is statement or node.lineno > load.line and assigned & tested:

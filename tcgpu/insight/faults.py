@@ -42,10 +42,10 @@ import numpy as np
 
 from tcgpu.engines.simulator import BLOCK, WARP, SimulatedCuda, Thread, numpy_type, simulated
 from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
-from tcgpu.insight.accesses import LANE
-from tcgpu.insight.checked_lane import PLACE_SHIFT, PLACES, CheckAccesses, Place
+from tcgpu.insight.events import MEMORY_SHIFT, SHARED
 from tcgpu.insight.mistakes import explained
-from tcgpu.insight.races import MEMORY_SHIFT, SHARED, Accesses, first_race, is_told, unordered
+from tcgpu.insight.races import Accesses, first_race, is_told, unordered
+from tcgpu.insight.rewriting import LANE, SITES, Function, Instrument, Site
 from tcgpu.insight.shadow_memory import CheckedBlock, Layout, Written, owner_of
 from tcgpu.progress import pulse
 
@@ -91,7 +91,7 @@ class Ended(Exception):
 class Checker(SimulatedCuda):
     """A `SimulatedCuda` that looks for the faults of one launch."""
 
-    rewriting = CheckAccesses
+    rewriting = Instrument
 
     def __init__(self, kernel, blocks, threads, shared, written, most_rounds):
         super().__init__(blocks, threads, shared)
@@ -157,30 +157,30 @@ class Checker(SimulatedCuda):
         """Report a fault and end the launch."""
         raise Ended(self.report(*what, ends=True))
 
-    def report(self, kind, place, lane, says, array="", index=None, key=None, ends=False):
+    def report(self, kind, site, lane, says, array="", index=None, key=None, ends=False):
         """Keep a fault, unless it is known; returns it."""
-        place = PLACES[place] if isinstance(place, int) else place
-        source = linecache.getline(place.file, place.line).strip()
+        function, line = site.function, site.line
+        source = linecache.getline(function.file, line).strip()
         thread = lane if isinstance(lane, Thread) else lane.thread
         who = thread.block_number, thread.number
-        where = self.kernel, place.function, place.line, source
-        fault = Fault(kind, *where, *who, says, array, index, ends)
+        fault = Fault(kind, self.kernel, function.name, line, source, *who, says, array, index, ends)
+        place = function.file, function.name, line, site.kind, site.expression
         return self.faults.setdefault((kind, place, key), fault)
 
-    def element(self, place, array, index):
+    def element(self, site, array, index):
         """An element in words, and the name of its array."""
         known = self.block.arrays[id(array)]
         memory = known.begin >> MEMORY_SHIFT
-        source = array_of(place)
+        source = array_of(site)
         name = self.names.get(memory) or source
         where = " in shared memory" if memory == SHARED else "" if known.logged else " in local memory"
         also = f" ({source} there)" if name != source else ""
         return name, f"{name}[{_inside(index)}]{where}{also}"
 
-    def outside(self, lane, place, array, index):
-        place = PLACES[place >> PLACE_SHIFT]
-        name, element = self.element(place, array, index)
-        verb = VERBS[place.kind]
+    def outside(self, lane, number, array, index):
+        site = SITES[number]
+        name, element = self.element(site, array, index)
+        verb = VERBS[site.kind]
         sizes = " x ".join(f"{length:,}" for length in array.shape)
         says = f"{lane.thread} {verb} {element}, out of bounds: the array has {sizes} element{'s' * (sizes != '1')}"
         if (
@@ -191,27 +191,27 @@ class Checker(SimulatedCuda):
         if min(index if isinstance(index, tuple) else (index,)) < 0:
             why = "an index below 0, which NumPy and Numba count from the end"
             says = f"{lane.thread} {verb} {element}, out of bounds: {why}"
-        self.end("bounds", place, lane, says, name, index)
+        self.end("bounds", site, lane, says, name, index)
 
-    def unwritten(self, lane, place, array, index):
-        place = PLACES[place >> PLACE_SHIFT]
+    def unwritten(self, lane, number, array, index):
+        site = SITES[number]
         index = tuple(map(int, index)) if isinstance(index, tuple) else int(index)
-        name, element = self.element(place, array, index)
-        says = f"{lane.thread} {VERBS[place.kind]} {element}, uninitialized: nothing was written to it"
-        self.report("unwritten", place, lane, says, name, index)
+        name, element = self.element(site, array, index)
+        says = f"{lane.thread} {VERBS[site.kind]} {element}, uninitialized: nothing was written to it"
+        self.report("unwritten", site, lane, says, name, index)
 
-    def endless(self, lane, place):
-        says = f"{lane.thread} has gone round its loops {lane.rounds - 1:,} times, and is taken for endless"
-        self.end("endless", place >> PLACE_SHIFT, lane, says)
+    def endless(self, lane, number):
+        says = f"{lane.thread} has gone round its loops {lane.gone_round - 1:,} times, and is taken for endless"
+        self.end("endless", SITES[number], lane, says)
 
     def not_in_mask(self, lane, barrier):
         says = f"{lane.thread} waits with the mask {barrier.mask:#x}, in which its own lane {lane.thread.lane} is not"
-        self.end("barrier", lane.at_place >> PLACE_SHIFT, lane, says)
+        self.end("barrier", SITES[lane.at_site], lane, says)
 
     def passed(self, barrier_of):
         block, lanes = self.block, [thread.record for thread in barrier_of]
         barrier = next(iter(barrier_of.values()))
-        if len({lane.at_place for lane in lanes}) > 1:
+        if len({lane.at_site for lane in lanes}) > 1:
             self.different_places(lanes)
         if barrier.mask is not BLOCK:
             if barrier.orders:
@@ -219,27 +219,26 @@ class Checker(SimulatedCuda):
             return
         if len(lanes) < len(block.threads):
             gone = next(thread for thread in block.threads if thread not in barrier_of)
-            place = lanes[0].at_place >> PLACE_SHIFT
-            name = PLACES[place].expression
-            says = f"{lanes[0].thread} waits here, but {gone} has returned: all threads of a block must reach {name}"
-            self.report("barrier", place, lanes[0], says)
+            site = SITES[lanes[0].at_site]
+            must = f"all threads of a block must reach {site.expression}"
+            self.report("barrier", site, lanes[0], f"{lanes[0].thread} waits here, but {gone} has returned: {must}")
         block.passed_block()
 
     def different_places(self, lanes):
         first = lanes[0]
-        other = next(lane for lane in lanes if lane.at_place != first.at_place)
-        here, there = (PLACES[lane.at_place >> PLACE_SHIFT] for lane in (first, other))
+        other = next(lane for lane in lanes if lane.at_site != first.at_site)
+        here, there = (SITES[lane.at_site] for lane in (first, other))
         says = f"{first.thread} waits here, but {other.thread} waits at line {there.line}, {there.expression}"
         self.report("barrier", here, first, f"{says}: all must wait at the same place")
 
     def stuck(self, waiting):
         lanes = [next(iter(barrier_of)).record for barrier_of in waiting]
         first, *others = lanes
-        names = [PLACES[lane.at_place >> PLACE_SHIFT] for lane in lanes]
-        missing = f"{first.thread} waits for ever at {names[0].expression}, which others that it waits for never reach"
+        sites = [SITES[lane.at_site] for lane in lanes]
+        missing = f"{first.thread} waits for ever at {sites[0].expression}, which others that it waits for never reach"
         if others:
-            missing += f": {others[0].thread} waits at line {names[1].line}, {names[1].expression}"
-        self.end("barrier", names[0], first, missing)
+            missing += f": {others[0].thread} waits at line {sites[1].line}, {sites[1].expression}"
+        self.end("barrier", sites[0], first, missing)
 
     def overflow(self, *_):
         if any(fault.kind == "unwritten" for fault in self.faults.values()):
@@ -248,24 +247,24 @@ class Checker(SimulatedCuda):
         while frame is not None and LANE not in frame.f_locals:
             frame = frame.f_back
         if frame is not None and may_not_wrap(frame):
-            place = Place("overflow", frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno, "")
-            self.report("overflow", place, self.lane, f"in {self.thread} a result does not fit its integer type")
+            site = site_of("overflow", frame.f_code, frame.f_lineno)
+            self.report("overflow", site, self.lane, f"in {self.thread} a result does not fit its integer type")
 
     def failed(self, error):
         """A Python exception in the kernel; raises it again if it is not from there."""
-        trace, place, frame = error.__traceback__, None, None
+        trace, site, frame = error.__traceback__, None, None
         while trace is not None:
             if LANE in trace.tb_frame.f_locals:
-                frame, code = trace.tb_frame, trace.tb_frame.f_code
-                place = Place("error", code.co_name, code.co_filename, trace.tb_lineno, "")
+                frame = trace.tb_frame
+                site = site_of("error", frame.f_code, trace.tb_lineno)
             trace = trace.tb_next
-        if place is None:
+        if site is None:
             raise error
         kind, says = "error", f"in {self.thread}: {explained(error, frame)}"
         if isinstance(error, OverflowError):
             what = str(error).replace("Python integer ", "")
             kind, says = "overflow", f"in {self.thread} a value does not fit the type that it is written as: {what}"
-        self.report(kind, place, self.lane, says, ends=True)
+        self.report(kind, site, self.lane, says, ends=True)
 
     # ----------------------------------------------------------------------------------------------------------- races
 
@@ -318,18 +317,18 @@ class Checker(SimulatedCuda):
         known = set()
         for begin, end in pairwise([*first.tolist(), found.address.size]):
             rows = list(zip(*(column[begin:end].tolist() for column in tuple(found)), strict=True))
-            places = frozenset(row[5] for row in rows)
-            if places in known:
+            sites = frozenset(row[5] for row in rows)
+            if sites in known:
                 continue
             race = first_race(rows, are_unordered)
             if race:
-                known.add(places)
+                known.add(sites)
                 one, two = (intervals[row[6]].thread for row in race)
                 self.race(race[0], one, race[1], two, block)
 
     def race(self, one, thread, two, other, block):
         """Report a race of two accesses; each is a row of Accesses."""
-        here, there = PLACES[one[5]], PLACES[two[5]]
+        here, there = SITES[one[5]], SITES[two[5]]
         if there.kind != "load" and here.kind == "load" and here.line != there.line:
             one, here, there, thread, other = two, there, here, other, thread  # the write first
         if {here.kind, there.kind} == {"load", "atomic"} and guards(here, there):
@@ -358,19 +357,24 @@ class Checker(SimulatedCuda):
             says = f"{thread} {VERBS[here.kind]} {element}, {other} {VERBS[there.kind]} it{at_line}"
         self.report("race", here, thread, f"a race: {says}, {missing}", name, index, key=there.line)
 
-    def element_at(self, access, place, block):
+    def element_at(self, access, site, block):
         """The name of an array, and the index of the element that was accessed."""
         address, size, *_ = access
         layouts = self.arrays if block is None else block.arrays
         inside = [each for each in layouts.values() if 0 <= address - each.begin < each.array.nbytes]
         inside.sort(key=lambda each: each.size != size << 1)  # first those with elements of this size
         if not inside:
-            return array_of(place), 0
+            return array_of(site), 0
         known = inside[0]
         number = (address - known.begin) // known.bytes
         shape = known.array.shape
         index = number if len(shape) == 1 else tuple(int(k) for k in np.unravel_index(number, shape))
-        return self.names.get(address >> MEMORY_SHIFT) or array_of(place), index
+        return self.names.get(address >> MEMORY_SHIFT) or array_of(site), index
+
+
+def site_of(kind, code, line):
+    """The Site of a line of code that runs."""
+    return Site(kind, Function(code.co_name, code.co_firstlineno, (), code.co_filename), line)
 
 
 def _inside(index):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-MEMORY_SHIFT = 44  # an address is the number of a memory, shifted left by this, plus a byte offset
-SHARED = 0  # the number of shared memory; arrays in global memory are numbered from 1 on
+from tcgpu.insight.events import MEMORY_SHIFT
+
 LOAD, STORE, ATOMIC = 0, 1, 2  # kinds of accesses
 
 
@@ -21,7 +21,7 @@ class Accesses(NamedTuple):
     kind: np.ndarray
     changed: np.ndarray  # whether it changed the value
     value: np.ndarray  # a hash of what was written
-    place: np.ndarray
+    site: np.ndarray  # its number
     interval: np.ndarray
 
     def __getitem__(self, chosen):

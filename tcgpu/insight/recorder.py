@@ -1,9 +1,9 @@
 """Run a kernel as Python and record what its lanes do, as Events.
 
-A `Lane` knows where a thread is: at which statement, in which round of which loops, in which calls. Lanes of a warp
-that come to a statement in the same rounds of the same loops, in the same calls, run it in one *step*, and what they
-access at one place in it is one *request*. So does the hardware: a warp whose lanes diverge runs one branch after the
-other, and goes on together where they meet. A loop goes on with the lanes that have another round; the others wait.
+A `TracedLane` knows where a thread is: at which statement, in which round of which loops, in which calls. Lanes of a
+warp that come to a statement in the same rounds of the same loops, in the same calls, run it in one *step*, and what
+they access at one place in it is one *request*. So does the hardware: a warp whose lanes diverge runs one branch after
+the other, and goes on together where they meet. A loop goes on with the lanes that have another round; the others wait.
 
 A lane that has read a value by the same expression before, in the same round and on its way here, has *kept* it in a
 register, and makes no second request, unless something was written to that memory (global or shared) since, or the lane
@@ -24,9 +24,8 @@ from itertools import islice
 import numpy as np
 
 from tcgpu.engines.simulator import WARP, SharedMemory, SimulatedCuda, Thread, ThreadEnds, rounds, simulated
-from tcgpu.insight.accesses import Target
 from tcgpu.insight.events import MEMORY_SHIFT, SHARED, Events
-from tcgpu.insight.rewriting import SITES, Instrument
+from tcgpu.insight.rewriting import SITES, Instrument, Lane
 from tcgpu.progress import pulse
 
 COLUMNS = {  # of Events -> type code of the standard library's `array`
@@ -60,8 +59,8 @@ class Warp:
         self.kept = 0
 
 
-class Lane:
-    """Where one thread is and what it does there; an instrumented kernel calls its methods."""
+class TracedLane(Lane):
+    """Where one thread is and what it does there."""
 
     def __init__(self, block, thread):
         self.block, self.warp = block, block.warps[thread.warp]
@@ -81,7 +80,6 @@ class Lane:
         self.loops.append([self.inside, self.inside[loop], -1])
 
     def again(self, site):
-        """Begin another round of a `while`, or its last test."""
         loop = self.loops[-1]
         loop[2] += 1
         self.inside = loop[1][loop[2]]
@@ -89,22 +87,12 @@ class Lane:
         return True
 
     def rounds(self, site, items):
-        """The items of a `for`, one per round."""
         for item in items:
             self.again(site)
             yield item
 
     def leave(self):
         self.inside = self.loops.pop()[0]
-
-    def rounds_on(self):
-        """By how many rounds the loop goes on."""
-        return 1
-
-    task_again, task_rounds = again, rounds
-
-    def begin_task(self, meets):
-        """Begin a round of a task loop; `meets`: whether the threads of a block wait for each other in it."""
 
     def call(self, site, function, *args, **named):
         caller = self._enter_call(site)
@@ -124,9 +112,8 @@ class Lane:
         return caller
 
     def waited(self, answer):
-        """Go on with the answer of a barrier or a shuffle: other threads may have written to memory."""
         for registers in self.registers:
-            registers.clear()
+            registers.clear()  # other threads may have written to memory
         return answer
 
     def load(self, site, array, index):
@@ -145,11 +132,7 @@ class Lane:
                 self._request(site, size, address)
         return value
 
-    def at(self, stored, loaded, array):
-        return Target(self, stored, loaded, array)
-
     def load_old(self, site, array, index):
-        """Read an element that is about to be changed."""
         self._request(site, *self.block.address(array, index))
         return array[index]
 
@@ -210,7 +193,7 @@ class Bursts:
         return begin + self.burst * (size * group + drawn)
 
 
-class OneTaskLane(Lane):
+class OneTaskLane(TracedLane):
     """A thread that runs one round of its task loop, as one in a grid that has a block for every task.
 
     Of loops that count, it runs all rounds, or the first `full_rounds` of its block and some of the others: see Bursts.
@@ -379,7 +362,7 @@ class Recorder(SimulatedCuda):
 class Block:
     """A block that runs: its threads, what their warps have done, its shared memory."""
 
-    def __init__(self, number, recorder, run, args, arrays, lane=Lane, only=(), most_steps=0, full_rounds=0):
+    def __init__(self, number, recorder, run, args, arrays, lane=TracedLane, only=(), most_steps=0, full_rounds=0):
         """only: the first warp that runs, and the one behind the last; without it, all run."""
         self.number, self.recorder = number, recorder
         self.tasks, self.probed, self.most_steps, self.cut = 0, False, most_steps, False  # see `OneTaskLane`

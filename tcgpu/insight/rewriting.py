@@ -1,9 +1,12 @@
 """Instrument a kernel's source: the same statements, each of which reports that it runs, and what it accesses.
 
-A statement gets a call of the lane's `step` before it; an element that is read, written or changed atomically goes
-through the lane's `load`, `at` and `atomic`; loops and calls of device functions tell the lane where it is (see
-`recorder.Lane`). Each such place is a `Site` with a number. Within a function the numbers ascend in the order in which
-Python runs the sites, so that what a lane did, sorted by number, is in the order in which it did it.
+A statement gets a call of the `step` of the thread's *lane* before it; an element that is read, written or changed
+atomically goes through the lane's `load`, `at` and `atomic`; loops, waits for other threads and calls of device
+functions tell the lane where it is. Each such place is a `Site` with a number. Within a function the numbers ascend in
+the order in which Python runs the sites, so that what a lane did, sorted by number, is in the order in which it did it.
+
+What a lane does there is up to its class: that of `recorder` records what the hardware would do, that of
+`checked_lane` looks for faults.
 """
 
 import ast
@@ -12,15 +15,14 @@ import itertools
 from typing import NamedTuple
 
 from tcgpu.engines.kernel_language import source_tree
-from tcgpu.engines.simulator import STAND_IN
-from tcgpu.insight.accesses import LANE, ReportAccesses, expression_of, statements
+from tcgpu.engines.simulator import STAND_IN, YieldWhereItWaits
 from tcgpu.insight.events import SECTOR
 from tcgpu.insight.task_loops import counting_statement, task_loops
 
+LANE = "__lane__"  # the name of the thread's lane in an instrumented function
 FREE = {"uint8", "uint16", "uint32", "uint64", "int32", "int64", "bool", "__int64"}  # casts: no instruction
 ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
 LOOPS = ast.While, ast.For
-DIVISION = 20  # instructions of a division by a number that is not a constant
 
 
 class Function(NamedTuple):
@@ -29,6 +31,7 @@ class Function(NamedTuple):
     name: str
     first: int  # the number of its first line
     lines: tuple[str, ...]
+    file: str = ""
 
     def text(self, line):
         return self.lines[line - self.first].strip()
@@ -46,13 +49,12 @@ class Counts(NamedTuple):
 class Site(NamedTuple):
     """A place in the source where something happens."""
 
-    kind: str  # "step", "loop", "call", "load", "store" or "atomic"
+    kind: str  # "step", "loop", "call", "wait", "load", "store" or "atomic"
     function: Function
     line: int
-    operations: int = 0  # of a step: about how many instructions
     counts: Counts = Counts()  # of a step
     barrier: bool = False  # of a step or loop: whether threads wait for the block in it
-    expression: str = ""  # of a load: what is read, as source
+    expression: str = ""  # of a load: what is read, as source; of a store or atomic operation: the array; of a wait
     branches: tuple = ()  # of a load: the branches that it is in, a number each
     in_flight: bool = False  # of a step or call: whether it loads, and needs nothing that the one before it loads
     burst: int = 0  # of a loop that counts: rounds that are run together where others are left out; 0: none may be
@@ -62,18 +64,103 @@ SITES: dict[int, Site] = {}  # number -> Site, of every function that was traced
 _numbers = itertools.count()
 
 
-class Instrument(ReportAccesses):
+class Lane:
+    """A thread, as its instrumented kernel sees it: here it does what the kernel says, and tells nobody.
+
+    A subclass has also `load(site, array, index)`, `store(site, array, index, value)` and `atomic(site, operation,
+    array, index, *values)`.
+    """
+
+    def step(self, site):
+        """It comes to a statement."""
+
+    def enter(self, loop):
+        """It comes to a loop."""
+
+    def again(self, site):
+        """It begins another round of a `while`, or its last test."""
+        return True
+
+    def rounds(self, site, items):
+        """The items of a `for`, one per round."""
+        return items
+
+    def rounds_on(self):
+        """By how many rounds the loop goes on."""
+        return 1
+
+    def leave(self):
+        """It has left the loop."""
+
+    def task_again(self, site):
+        """As `again`, of a task loop."""
+        return self.again(site)
+
+    def task_rounds(self, site, items):
+        """As `rounds`, of a task loop."""
+        return self.rounds(site, items)
+
+    def begin_task(self, meets):
+        """It begins a round of a task loop; `meets`: whether the threads of a block wait for each other in it."""
+
+    def call(self, site, function, *args, **named):
+        """It calls a device function."""
+        return function(*args, **named)
+
+    def call_waiting(self, site, function, *args, **named):
+        """It calls one in which threads wait."""
+        return (yield from function(*args, **named))
+
+    def waits(self, site, barrier):
+        """It waits for other threads."""
+        return barrier
+
+    def waited(self, answer):
+        """It goes on with the answer of a barrier or a shuffle."""
+        return answer
+
+    def at(self, stored, loaded, array):
+        """What stands for an array of which an element is about to be written; and read before, unless `loaded` is
+        None."""
+        return Target(self, stored, loaded, array)
+
+    def load_old(self, site, array, index):
+        """It reads an element that it is about to change."""
+        return self.load(site, array, index)
+
+
+class Target:
+    """Stands for an array in a statement that writes to it: `Target(lane, stored, loaded, array)[index] += value`.
+
+    Python gives it the index and the value. Each statement has its own, since `value` may call functions that write to
+    other arrays.
+    """
+
+    __slots__ = ("array", "lane", "loaded", "stored")
+
+    def __init__(self, lane, stored, loaded, array):
+        self.lane, self.stored, self.loaded, self.array = lane, stored, loaded, array
+
+    def __getitem__(self, index):
+        return self.lane.load_old(self.loaded, self.array, index)
+
+    def __setitem__(self, index, value):
+        self.lane.store(self.stored, self.array, index, value)
+
+
+class Instrument(YieldWhereItWaits):
     """Rewrites a kernel or device function so that its lanes report what they do."""
 
     def __init__(self, function):
         super().__init__(function)
         lines, first = inspect.getsourcelines(function)
-        self.function = Function(function.__name__, first, tuple(lines))
+        file = inspect.getsourcefile(function) or function.__code__.co_filename
+        self.function = Function(function.__name__, first, tuple(lines), file)
         self.branches = ()  # around what is visited: a number for each
         self.in_flight = False  # of the next step
 
     def site(self, kind, node, **more):
-        """A number for this place, larger than those before."""
+        """The number of a Site for this place, larger than those before."""
         number = next(_numbers)
         if kind == "load":
             more["branches"] = self.branches
@@ -141,7 +228,7 @@ class Instrument(ReportAccesses):
             loop.iter = self.visit(loop.iter)
         number = self.site("loop", loop, barrier=meets, burst=counting is not None and burst_of(counting.value))
         if isinstance(loop, ast.For):
-            test = self.site("step", loop, operations=2, counts=Counts(1, 1))
+            test = self.site("step", loop, counts=Counts(1, 1))
             loop.iter = expression_of(f"{LANE}.{way}rounds({test})", loop.iter)
         else:
             again = expression_of(f"{LANE}.{way}again({self.step_site(loop, loop.test)})")
@@ -162,14 +249,7 @@ class Instrument(ReportAccesses):
     def step_site(self, statement, counted):
         waits = [call.func.attr for call in ast.walk(counted) if isinstance(call, ast.Call) and self.waits(call)]
         barrier = any(name.startswith("syncthreads") for name in waits)
-        known = {"operations": self.operations(counted), "counts": self.counts(counted), "in_flight": self.in_flight}
-        return self.site("step", statement, barrier=barrier, **known)
-
-    def operations(self, tree):
-        """About how many instructions a piece of source takes, without those in the device functions that it calls."""
-        counts = self.counts(tree)
-        accesses = sum(isinstance(node, ast.Subscript) for node in ast.walk(tree))
-        return max(1, sum(counts) + (DIVISION - 1) * counts.divisions + 2 * accesses)  # each has an address, too
+        return self.site("step", statement, counts=self.counts(counted), barrier=barrier, in_flight=self.in_flight)
 
     def counts(self, tree):
         """The Counts of a piece of source."""
@@ -270,7 +350,56 @@ class Instrument(ReportAccesses):
 
     # ----------------------------------------------------------------------------------------------------- expressions
 
+    def visit_Assign(self, statement):
+        statement.value = self.visit(statement.value)
+        statement.targets = [self.visit(target) for target in statement.targets]
+        return statement
+
+    def visit_AugAssign(self, statement):
+        target = statement.target
+        if isinstance(target, ast.Subscript):
+            array, expression = ast.unparse(target.value), ast.unparse(target)
+            parts = self.visit(target.value), self.visit(target.slice)
+            loaded = self.site("load", target, expression=expression)
+            statement.value = self.visit(statement.value)
+            statement.target = self.at(target, array, *parts, loaded)
+        else:
+            statement.value = self.visit(statement.value)
+        return statement
+
+    def visit_Subscript(self, node):
+        expression, array = ast.unparse(node), ast.unparse(node.value)
+        parts = self.visit(node.value), self.visit(node.slice)
+        if isinstance(node.slice, ast.Slice) or isinstance(node.ctx, ast.Del):  # no access yet
+            node.value, node.slice = parts
+            return node
+        if isinstance(node.ctx, ast.Store):
+            return self.at(node, array, *parts)
+        number = self.site("load", node, expression=expression)
+        return ast.copy_location(expression_of(f"{LANE}.load({number})", *parts), node)
+
+    def at(self, node, expression, array, index, loaded=None):
+        """An element that is written: a Target stands for its array."""
+        number = self.site("store", node, expression=expression)
+        lane = expression_of(f"{LANE}.at({number}, {loaded})", array)
+        return ast.copy_location(ast.Subscript(lane, index, node.ctx), node)
+
+    def visit_Call(self, call):
+        array = ast.unparse(call.args[0]) if self.is_atomic(call) else ""
+        self.generic_visit(call)
+        found = call
+        if self.is_atomic(call):
+            number = self.site("atomic", call, expression=array)
+            found = expression_of(f"{LANE}.atomic({number})", call.func, *call.args)
+        elif self.waits(call):
+            number = self.site("wait", call, expression=ast.unparse(call.func))
+            found = expression_of(f"{LANE}.waited()", ast.Yield(expression_of(f"{LANE}.waits({number})", call)))
+        elif self.calls_device_function(call):
+            found = self.calling(call)
+        return ast.copy_location(found, call)
+
     def calling(self, call):
+        """A call of a device function."""
         waits = self.callee_waits(call)
         method = "call_waiting" if waits else "call"
         straight = self.is_straight(call)
@@ -279,6 +408,29 @@ class Instrument(ReportAccesses):
         found = expression_of(f"{LANE}.{method}({number})", call.func, *call.args)
         found.keywords = call.keywords
         return ast.YieldFrom(found) if waits else found
+
+    def is_atomic(self, call):
+        """Whether it is one of `cuda.atomic`'s functions."""
+        of = getattr(call.func, "value", None)
+        return isinstance(of, ast.Attribute) and of.attr == "atomic" and self.is_cuda(of.value)
+
+
+def statements(source):
+    """The trees of some statements."""
+    return ast.parse(source).body
+
+
+def expression_of(source, *more):
+    """The tree of an expression; if it is a call, with more arguments, which are trees already.
+
+    It has no line: the tree that it becomes a part of gives it one.
+    """
+    tree = ast.parse(source, mode="eval").body
+    for node in ast.walk(tree):
+        for attribute in node._attributes:
+            vars(node).pop(attribute, None)
+    tree.args.extend(more)
+    return tree
 
 
 def burst_of(step):

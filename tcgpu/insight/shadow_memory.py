@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.engines.simulator import WARP, SharedMemory, Thread, rounds
-from tcgpu.insight.checked_lane import INTERVAL_SHIFT, KINDS, NOTHING_SEEN, PLACE_MASK, PLACE_SHIFT, PLACES, CheckedLane
+from tcgpu.insight.checked_lane import INTERVAL_SHIFT, KIND_SHIFT, NOTHING_SEEN, SITE_MASK, SITE_SHIFT, CheckedLane
 from tcgpu.insight.races import Accesses, Interval, merged
 
 
@@ -115,11 +115,7 @@ class CheckedBlock:
 
     def log(self):
         """What was accessed: an Accesses."""
-        what = np.frombuffer(self.what, np.int64) if self.what else np.zeros(0, np.int64)
-        kinds = np.array([KINDS[place.kind] for place in PLACES], np.int8)
-        place = what >> PLACE_SHIFT & PLACE_MASK
-        address, value = (np.array(column, np.int64) for column in (self.address, self.value))
-        interval = what >> INTERVAL_SHIFT
-        return Accesses(address, what >> 1 & 7, kinds[place], what & 1 == 1, value, place, interval).in_units(
-            self.checker.smallest
-        )
+        address, what, value = (np.array(column, np.int64) for column in (self.address, self.what, self.value))
+        size, kind, site = what >> 1 & 7, what >> KIND_SHIFT & 3, what >> SITE_SHIFT & SITE_MASK
+        accesses = Accesses(address, size, kind, what & 1 == 1, value, site, what >> INTERVAL_SHIFT)
+        return accesses.in_units(self.checker.smallest)

@@ -21,6 +21,7 @@ from tcgpu.insight.rewriting import Counts, Function, Site
 
 MADE_BY = "tcgpu trace 3"
 DESCRIPTION = "trace"  # the array that is the description, as bytes
+UNUSED = 0  # a number of each site, which earlier versions wrote
 
 
 def save(trace, path):
@@ -31,7 +32,7 @@ def save(trace, path):
         events = launch.events
         arrays |= {f"{name}_{number}": getattr(events, name) for name in COLUMNS}
         sites = {
-            key: [site.kind, functions.setdefault(site.function, len(functions)), *site[2:]]
+            key: [site.kind, functions.setdefault(site.function, len(functions)), site.line, UNUSED, *site[3:]]
             for key, site in events.sites.items()
         }
         shape = {
@@ -42,7 +43,7 @@ def save(trace, path):
     description = {
         "made_by": MADE_BY, "method": trace.method, "knobs": trace.knobs, "triangles": trace.triangles,
         "gpu": trace.gpu, "graph": {"name": trace.graph.name, "order": trace.graph.order},
-        "functions": list(functions), "launches": launches,
+        "functions": [function[:3] for function in functions], "launches": launches,
     }  # fmt: skip
     text = np.frombuffer(json.dumps(description, default=int).encode(), np.uint8)
     with replacing(path) as stream:
@@ -78,10 +79,9 @@ def load(path, trace_class, launch_class):
 def _fields(description, number, arrays, functions):
     """The fields of the launch of this number, but for the GPU."""
     sites = {}
-    for key, (kind, function, line, operations, counts, *more) in description.pop("sites").items():
-        barrier, expression, branches, *others = more
-        rest = barrier, expression, tuple(branches), *others
-        sites[int(key)] = Site(kind, functions[function], line, operations, Counts(*counts), *rest)
+    for key, (kind, function, line, _, counts, barrier, text, branches, *rest) in description.pop("sites").items():
+        place = kind, functions[function], line
+        sites[int(key)] = Site(*place, Counts(*counts), barrier, text, tuple(branches), *rest)
     known = description.pop("events")
     columns = {name: arrays[f"{name}_{number}"] for name in COLUMNS}
     events = Events(sites=sites, **known | {"signed": set(known["signed"])}, **columns)
