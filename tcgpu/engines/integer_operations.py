@@ -17,7 +17,6 @@ from numba.cuda import types
 from numba.cuda.extending import errors, intrinsic
 
 from tcgpu.engines.integers import OPERATIONS, Integers, call
-from tcgpu.engines.kernel_language import is_cuda
 
 POSITIONS = {"threadIdx", "blockIdx", "blockDim", "gridDim"}
 UINT32_VALUES = {"laneid", "warpsize"}
@@ -366,14 +365,14 @@ class CompiledIntegers(Integers):
     def visit_Attribute(self, node):
         self.generic_visit(node)
         of = node.value
-        position = isinstance(of, ast.Attribute) and of.attr in POSITIONS and is_cuda(self.named(of.value))
-        if position or (node.attr in UINT32_VALUES and is_cuda(self.named(of))):
+        position = isinstance(of, ast.Attribute) and of.attr in POSITIONS and self.is_cuda(of.value)
+        if position or (node.attr in UINT32_VALUES and self.is_cuda(of)):
             return call("__uint32", [node], node)
         return node
 
     def visit_Call(self, node):
         self.generic_visit(node)
-        if isinstance(node.func, ast.Attribute) and is_cuda(self.named(node.func.value)):
+        if isinstance(node.func, ast.Attribute) and self.is_cuda(node.func.value):
             return self.cuda_call(node, node.func.attr)
         if self.calls(node, "min", "max") and len(node.args) > 1:
             found = node.args[0]

@@ -26,7 +26,7 @@ from types import ModuleType
 
 import numpy as np
 
-from tcgpu.engines.kernel_language import is_device_function, names_of
+from tcgpu.engines.kernel_language import KernelTransformer
 
 OPERATIONS = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.LShift: "lshift",
@@ -36,17 +36,8 @@ OPERATIONS = {
 OF_LITERALS = OPERATIONS | {ast.Pow: "pow"}
 
 
-class Integers(ast.NodeTransformer):
-    """The base class of both rewritings: looks up the names of a kernel or device function."""
-
-    def __init__(self, function):
-        self.names, self.local = names_of(function), set(function.__code__.co_varnames)
-
-    def named(self, node):
-        """The value of a name that is not a variable of the function; None for any other node."""
-        if isinstance(node, ast.Name) and node.id not in self.local:
-            return self.names.get(node.id)
-        return None
+class Integers(KernelTransformer):
+    """The base class of both rewritings: knows literals, and calls of Python's own functions."""
 
     def literal(self, node):
         """The value of a literal, a constant of a module, or an expression of these; None for any other node."""
@@ -107,7 +98,7 @@ class SimulatedIntegers(Integers):
         self.generic_visit(node)
         if self.calls(node, "min", "max", "range", "len"):
             node.func.id = f"__{node.func.id}"
-        elif is_device_function(self.named(node.func)):
+        elif self.device_function(node):
             node.args = [self.typed(argument) for argument in node.args]
         return node
 

@@ -106,6 +106,27 @@ def source_tree(function):
     return tree
 
 
+class KernelTransformer(ast.NodeTransformer):
+    """Reads or rewrites the `source_tree` of a kernel or device function, whose names it looks up."""
+
+    def __init__(self, function):
+        self.names, self.local = names_of(function), set(function.__code__.co_varnames)
+
+    def named(self, node):
+        """The value of a name that is not a variable of the function; None for any other node."""
+        if isinstance(node, ast.Name) and node.id not in self.local:
+            return self.names.get(node.id)
+        return None
+
+    def is_cuda(self, node):
+        return is_cuda(self.named(node))
+
+    def device_function(self, call):
+        """The Python function of the device function that a call calls; None if it calls none."""
+        value = self.named(call.func)
+        return value.py_func if is_device_function(value) else None
+
+
 def compiled_tree(tree, function):
     """The code of a rewritten `source_tree`; tracebacks show the function's own lines."""
     ast.increment_lineno(ast.fix_missing_locations(tree), function.__code__.co_firstlineno - 1)

@@ -22,6 +22,7 @@ import numpy as np
 
 from tcgpu.engines.integers import SIMULATED_NAMES, SimulatedIntegers, typed_int
 from tcgpu.engines.kernel_language import (
+    KernelTransformer,
     compiled_tree,
     is_cuda,
     is_device_function,
@@ -148,10 +149,7 @@ class SimulatedCuda:
     def __init__(self, blocks, threads, shared):
         self.gridDim, self.blockDim = extent_of(blocks), extent_of(threads)
         self.dynamic_bytes = shared
-        self.shared = self.thread = None
-
-    def start_block(self):
-        self.shared = SharedMemory(self.dynamic_bytes)
+        self.block = self.shared = self.thread = None  # of the block that runs
 
     def passed(self, barrier_of):
         """Called when threads go on from a barrier together; barrier_of: {thread: its Barrier}."""
@@ -284,14 +282,10 @@ class SharedMemory:
 
 
 class Thread:
-    """A thread of a block: its indices, and the generator that runs it."""
+    """A thread of a block: its indices, and the generator that runs it; block, number: through all dimensions."""
 
-    def __init__(self, block, number, launch=None):
-        """block, number: counted through all dimensions. launch: the SimulatedCuda of one with several."""
-        if launch is None:
-            self.block, self.index = Dim3(np.uint32(block)), Dim3(np.uint32(number))
-        else:
-            self.block, self.index = launch.gridDim.at(block), launch.blockDim.at(number)
+    def __init__(self, block, number, launch):
+        self.block, self.index = launch.gridDim.at(block), launch.blockDim.at(number)
         self.block_number, self.number, self.launch = block, number, launch
         self.warp, self.lane = number // WARP, number % WARP
         self.steps = None
@@ -301,7 +295,7 @@ class Thread:
 
     def _name(self, extent, position):
         """A position as text: a number, or one for each dimension that the launch has."""
-        extent = getattr(self.launch, extent, (1, 1, 1))
+        extent = getattr(self.launch, extent)
         dimensions = max([k for k in (1, 2, 3) if extent[k - 1] > 1], default=1)
         numbers = ", ".join(str(int(number)) for number in position[:dimensions])
         return f"({numbers})" if dimensions > 1 else numbers
@@ -311,83 +305,86 @@ class ThreadEnds(Exception):
     """Raised in a thread to end it at once."""
 
 
-def simulate(function, blocks, threads, args, *, shared=0, module=SimulatedCuda, seed=None):
-    """Run the Python function of a kernel on NumPy arrays; `module` replaces `cuda` in it.
+def simulate(function, blocks, threads, args, *, shared=0, seed=None):
+    """Run the Python function of a kernel on NumPy arrays.
 
     blocks, threads: a number, or a tuple with one for each dimension.
 
     Between two barriers the threads of a block run one after the other, in the order of their numbers. With a `seed`
     the order is random: if a barrier is missing, the result changes.
     """
-    stand_in = module(blocks, threads, int(shared))
-    blocks, threads = (math.prod(map(int, extent)) for extent in (stand_in.gridDim, stand_in.blockDim))
-    run = simulated(function, stand_in)
+    stand_in = SimulatedCuda(blocks, threads, int(shared))
+    blocks, run = math.prod(map(int, stand_in.gridDim)), simulated(function, stand_in)
     shuffle = random.Random(seed).shuffle if seed is not None else None
     with np.errstate(over="ignore", divide="ignore"):  # integers wrap around on a GPU
-        for block in range(blocks):
-            stand_in.start_block()
-            pulse(block / blocks)
-            for _ in rounds(
-                run, args, stand_in, [Thread(block, number, stand_in) for number in range(threads)], shuffle
-            ):
+        for number in range(blocks):
+            pulse(number / blocks)
+            block = Block(number, stand_in, run, args, shuffle=shuffle)
+            while block.run():
                 pass
 
 
-def rounds(run, args, stand_in, threads, shuffle=None):
-    """Run the threads of a block; yields each time that all of them wait or have returned."""
-    live = {thread.number for thread in threads}
-    ready = [(thread, None) for thread in threads]
-    waiting = {}  # (warp, mask) or (BLOCK, BLOCK) -> {thread: its Barrier}
-    while ready:
-        if shuffle:
-            shuffle(ready)
-        for thread, result in ready:
+class Block:
+    """A block that runs: its threads and its shared memory."""
+
+    def __init__(self, number, launch, function, args, *, only=slice(None), shuffle=None):
+        """launch: a SimulatedCuda. function: from `simulated`. only: which threads run. shuffle: reorders a list."""
+        self.number, self.launch, self.shared = number, launch, SharedMemory(launch.dynamic_bytes)
+        self.function, self.args, self.shuffle = function, args, shuffle
+        self.threads = [Thread(number, k, launch) for k in range(math.prod(map(int, launch.blockDim)))][only]
+        self.live = {thread.number for thread in self.threads}
+        self.ready = [(thread, None) for thread in self.threads]  # with what the barrier returns that each waited at
+        self.waiting = {}  # (warp, mask) or (BLOCK, BLOCK) -> {thread: its Barrier}
+
+    def run(self):
+        """Run up to the next wait; False if all threads have returned."""
+        self.launch.block, self.launch.shared = self, self.shared
+        if not self.ready:
+            if self.waiting:
+                self.launch.stuck(list(self.waiting.values()))
+            return False
+        if self.shuffle:
+            self.shuffle(self.ready)
+        for thread, result in self.ready:
             pulse()
-            barrier = _advance(run, args, stand_in, thread, result)
+            barrier = self._advance(thread, result)
             if barrier is None:
-                live.discard(thread.number)
+                self.live.discard(thread.number)
             else:
                 key = (BLOCK, BLOCK) if barrier.mask is BLOCK else (thread.warp, barrier.mask)
-                waiting.setdefault(key, {})[thread] = barrier
-        ready = []
-        for key in list(waiting):
-            if len(waiting[key]) == _expected(key, live):
-                barrier_of = waiting.pop(key)
-                stand_in.passed(barrier_of)
-                ready += _results(barrier_of)
-        yield
-    if waiting:
-        stand_in.stuck(list(waiting.values()))
+                self.waiting.setdefault(key, {})[thread] = barrier
+        self.ready = []
+        self._pass_barriers()
+        return True
 
+    def _advance(self, thread, result):
+        """Run a thread until it waits; returns its Barrier, or None if the thread has returned."""
+        self.launch.thread = thread
+        try:
+            if thread.steps is None:
+                thread.steps = self.function(*map(typed_int, self.args))
+                # it is no generator if the kernel never waits: it has run then
+                return next(thread.steps) if isinstance(thread.steps, GeneratorType) else None
+            return thread.steps.send(result)
+        except (StopIteration, ThreadEnds):
+            return None
+        except Exception as error:
+            error.add_note(f"in {thread}")
+            raise
 
-def _advance(run, args, stand_in, thread, result):
-    """Run a thread until it waits; returns its Barrier, or None if the thread has returned."""
-    stand_in.thread = thread
-    try:
-        if thread.steps is None:
-            thread.steps = run(*map(typed_int, args))  # no generator if the kernel never waits: it has run then
-            return next(thread.steps) if isinstance(thread.steps, GeneratorType) else None
-        return thread.steps.send(result)
-    except (StopIteration, ThreadEnds):
-        return None
-    except Exception as error:
-        error.add_note(f"in {thread}")
-        raise
-
-
-def _expected(key, live):
-    """How many threads a barrier waits for: those of the block, or of the mask, that have not returned."""
-    warp, mask = key
-    if mask is BLOCK:
-        return len(live)
-    return sum(mask >> lane & 1 for lane in range(WARP) if warp * WARP + lane in live)
-
-
-def _results(barrier_of):
-    """(thread, the value returned to it) of all threads at a complete barrier."""
-    block = next(iter(barrier_of.values())).mask is BLOCK
-    values = {(thread.number if block else thread.lane): barrier.value for thread, barrier in barrier_of.items()}
-    return [(thread, barrier.result(values, thread.lane)) for thread, barrier in barrier_of.items()]
+    def _pass_barriers(self):
+        """Make the threads ready at each barrier to which all have come: of the block or the mask, but for those that
+        have returned."""
+        for (warp, mask), barrier_of in list(self.waiting.items()):
+            expected = len(self.live)
+            if mask is not BLOCK:
+                expected = sum(mask >> lane & 1 for lane in range(WARP) if warp * WARP + lane in self.live)
+            if len(barrier_of) == expected:
+                del self.waiting[warp, mask]
+                self.launch.passed(barrier_of)
+                of_block, each = mask is BLOCK, barrier_of.items()
+                values = {thread.number if of_block else thread.lane: barrier.value for thread, barrier in each}
+                self.ready += [(thread, barrier.result(values, thread.lane)) for thread, barrier in each]
 
 
 # ----------------------------------------------------------------------------------------------- kernels as generators
@@ -419,17 +416,14 @@ def _rewritten(function, rewriting) -> CodeType:
     return compiled_tree(tree, function)
 
 
-class YieldWhereItWaits(ast.NodeTransformer):
+class YieldWhereItWaits(KernelTransformer):
     """Makes each call that waits for other threads a `yield`."""
-
-    def __init__(self, function):
-        self.names = names_of(function)
 
     def visit_Call(self, call):
         self.generic_visit(call)
         if self.waits(call):
             return ast.copy_location(ast.Yield(call), call)
-        if self.calls_device_function(call) and self.callee_waits(call):
+        if self.device_function(call) and self.callee_waits(call):
             return ast.copy_location(ast.YieldFrom(call), call)
         return call
 
@@ -437,14 +431,8 @@ class YieldWhereItWaits(ast.NodeTransformer):
         """Whether the call is one of `cuda` that waits for other threads."""
         return isinstance(call.func, ast.Attribute) and self.is_cuda(call.func.value) and call.func.attr in WAITING
 
-    def is_cuda(self, node):
-        return isinstance(node, ast.Name) and is_cuda(self.names.get(node.id))
-
-    def calls_device_function(self, call):
-        return isinstance(call.func, ast.Name) and is_device_function(self.names.get(call.func.id))
-
     def callee_waits(self, call):
-        code = _rewritten(self.names[call.func.id].py_func, type(self))
+        code = _rewritten(self.device_function(call), type(self))
         return bool(code.co_flags & inspect.CO_GENERATOR)
 
 

@@ -40,7 +40,7 @@ class CheckedLane(Lane):
             return array[index]  # a view
         written = known.written
         if written is not None and written.find(0, known.at + offset, known.at + offset + known.bytes) >= 0:
-            self.block.checker.unwritten(self, site, array, index)
+            self.block.launch.unwritten(self, site, array, index)
         if known.logged:
             self.log_address(known.begin + offset)
             self.log_what(self.interval | site << SITE_SHIFT | known.size)
@@ -70,9 +70,9 @@ class CheckedLane(Lane):
         else:
             offset, element = self.offset(site, known, index), index
             if known.written is not None and known.written.find(0, known.at + offset, known.at + offset + 1) >= 0:
-                self.block.checker.unwritten(self, site, array, index)
+                self.block.launch.unwritten(self, site, array, index)
             old = operation(array, index, *values)
-        if self.fenced or self.block.checker.messages:
+        if self.fenced or self.block.launch.messages:
             self.pass_message(known.begin + offset)
         self.wrote(site, ATOMIC, known, offset, old, array[element])
         return old
@@ -90,7 +90,7 @@ class CheckedLane(Lane):
 
     def pass_message(self, address):
         """Before an atomic operation: receive what others have sent by one on this address, and send to later ones."""
-        messages, block = self.block.checker.messages, self.block.number
+        messages, block = self.block.launch.messages, self.block.number
         where = block if address >> MEMORY_SHIFT == SHARED else None
         received = [messages[key] for key in ((where, address, None), (where, address, block)) if key in messages]
         if received:
@@ -118,7 +118,7 @@ class CheckedLane(Lane):
             (index,) = index
         number = as_index(index)
         if not 0 <= number < known.length:
-            self.block.checker.outside(self, site, known.array, number)
+            self.block.launch.outside(self, site, known.array, number)
         return number * known.stride
 
     def offset_of_several(self, site, known, index):
@@ -129,7 +129,7 @@ class CheckedLane(Lane):
         numbers = tuple(map(as_index, indices))
         for number, length in zip(numbers, known.array.shape, strict=False):
             if not 0 <= number < length:
-                self.block.checker.outside(self, site, known.array, numbers if len(numbers) > 1 else number)
+                self.block.launch.outside(self, site, known.array, numbers if len(numbers) > 1 else number)
         if len(numbers) < known.array.ndim:
             return None
         return sum(number * stride for number, stride in zip(numbers, known.array.strides, strict=False))
@@ -137,11 +137,11 @@ class CheckedLane(Lane):
     def waits(self, site, barrier):
         self.at_site = site
         if barrier.mask is not BLOCK and not barrier.mask >> self.thread.lane & 1:
-            self.block.checker.not_in_mask(self, barrier)
+            self.block.launch.not_in_mask(self, barrier)
         return barrier
 
     def again(self, site):
         self.gone_round += 1
-        if self.gone_round > self.block.checker.most_rounds:
-            self.block.checker.endless(self, site)
+        if self.gone_round > self.block.launch.most_rounds:
+            self.block.launch.endless(self, site)
         return True

@@ -40,13 +40,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tcgpu.engines.simulator import BLOCK, WARP, SimulatedCuda, Thread, numpy_type, simulated
+from tcgpu.engines.simulator import BLOCK, WARP, Thread, numpy_type, simulated
 from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
 from tcgpu.insight.events import MEMORY_SHIFT, SHARED
 from tcgpu.insight.mistakes import explained
 from tcgpu.insight.races import Accesses, first_race, is_told, unordered
-from tcgpu.insight.rewriting import LANE, SITES, Function, Instrument, Site
-from tcgpu.insight.shadow_memory import CheckedBlock, Layout, Written, owner_of
+from tcgpu.insight.rewriting import LANE, SITES, Function, InstrumentedCuda, Site, owner_of
+from tcgpu.insight.shadow_memory import CheckedBlock, Layout, Written
 from tcgpu.progress import pulse
 
 MOST_ROUNDS = 20_000_000  # of all loops of a thread, before it is taken for endless
@@ -88,10 +88,8 @@ class Ended(Exception):
     """Ends a launch; its argument is the Fault."""
 
 
-class Checker(SimulatedCuda):
-    """A `SimulatedCuda` that looks for the faults of one launch."""
-
-    rewriting = Instrument
+class Checker(InstrumentedCuda):
+    """Looks for the faults of one launch."""
 
     def __init__(self, kernel, blocks, threads, shared, written, most_rounds):
         super().__init__(blocks, threads, shared)
@@ -99,16 +97,10 @@ class Checker(SimulatedCuda):
         self.local = SimpleNamespace(array=self.local_array)
         self.arrays = {}  # those in global memory: id -> Layout
         self.names = {}  # number of a memory -> the name of its array
-        self.numbers = {}  # id of an array that owns memory -> number
         self.smallest, self.sizes = {}, {}  # number of a memory -> log2 of bytes of its elements
         self.faults = {}  # what and where -> Fault
         self.messages = {}  # block of a shared element or None, address, block it is for or None -> what is told
-        self.block = None
         self.of_blocks = []  # (number of a block, what it accessed in global memory)
-
-    @property
-    def lane(self):
-        return self.thread.record
 
     def threadfence(self):
         self.lane.fence()
@@ -131,16 +123,12 @@ class Checker(SimulatedCuda):
                 self.arrays[id(array)] = self.layout(array, None, name)
 
     def layout(self, array, block, name=None):
-        owner = owner_of(array)
-        at = array.ctypes.data - owner.ctypes.data
-        size = max(0, array.itemsize - 1).bit_length()
-        begin = None if block is None else block.shared.begin(owner)
-        logged = True
-        if begin is not None:
-            number, written = SHARED, block.written.setdefault(id(owner), bytearray(owner.nbytes))
+        owner, at, begin = self.address_of(array, block and block.shared)
+        size, number, logged = max(0, array.itemsize - 1).bit_length(), begin >> MEMORY_SHIFT, True
+        if number == SHARED:
+            written = block.written.setdefault(id(owner), bytearray(owner.nbytes))
         else:
-            number = self.numbers.setdefault(id(owner), len(self.numbers) + 1)
-            begin, written = 0, self.written.of(owner)
+            written = self.written.of(owner)
             if block is not None and id(owner) in block.written:
                 logged, written = False, block.written[id(owner)]
             self.names.setdefault(number, name or "")
@@ -148,7 +136,6 @@ class Checker(SimulatedCuda):
         if len(self.sizes[number]) > 1:
             self.smallest[number] = min(self.sizes[number])
         length, stride = (array.size, array.strides[0]) if array.ndim == 1 else (None, 0)
-        begin = (number << MEMORY_SHIFT) + begin + at
         return Layout(array, begin, at, length, stride, array.itemsize, size << 1, written, logged)
 
     # ---------------------------------------------------------------------------------------------------------- faults

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.engines.integers import Integers
-from tcgpu.engines.kernel_language import is_cuda, is_device_function, source_tree
+from tcgpu.engines.kernel_language import source_tree
 from tcgpu.engines.simulator import Atomics, SharedMemory, SimulatedCuda
 from tcgpu.errors import TcgpuError
 from tcgpu.insight.checked_lane import ATOMIC_TAKES
@@ -88,10 +88,9 @@ class _Reader(Integers):
         return super().visit(node)
 
     def visit_Call(self, call):
-        value = self.named(call.func)
-        if is_device_function(value):
-            self.calls_device_function(call, value.py_func)
-        elif isinstance(value, types.FunctionType):
+        if self.device_function(call):
+            self.calls_device_function(call, self.device_function(call))
+        elif isinstance(self.named(call.func), types.FunctionType):
             name = ast.unparse(call.func)
             self.mistake(call, f"{name} is a function of Python: decorate it with @cuda.jit(device=True)")
         elif self.calls(call, *BUILT_INS):
@@ -112,7 +111,7 @@ class _Reader(Integers):
         name, of = call.func.attr, call.func.value
         if self.named(of) is np and not isinstance(getattr(np, name, np.ufunc), (type, np.ufunc)):
             self.mistake(call, f"a kernel has no {ast.unparse(call.func)}(): it works on whole arrays")
-        if name == "array" and isinstance(of, ast.Attribute) and is_cuda(self.named(of.value)):
+        if name == "array" and isinstance(of, ast.Attribute) and self.is_cuda(of.value):
             sizes = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "shape")]
             if any(map(self.is_known_late, sizes)):
                 says = f"the size of cuda.{of.attr}.array is a number that the source says"
@@ -126,7 +125,7 @@ class _Reader(Integers):
         return any(
             isinstance(node, ast.Call)
             or (isinstance(node, ast.Name) and node.id in late)
-            or (isinstance(node, ast.Attribute) and is_cuda(self.named(node.value)))
+            or (isinstance(node, ast.Attribute) and self.is_cuda(node.value))
             for node in ast.walk(size)
         )
 

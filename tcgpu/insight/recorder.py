@@ -23,9 +23,9 @@ from itertools import islice
 
 import numpy as np
 
-from tcgpu.engines.simulator import WARP, SharedMemory, SimulatedCuda, Thread, ThreadEnds, rounds, simulated
-from tcgpu.insight.events import MEMORY_SHIFT, SHARED, Events
-from tcgpu.insight.rewriting import SITES, Instrument, Lane
+from tcgpu.engines.simulator import WARP, Block, ThreadEnds, simulated
+from tcgpu.insight.events import MAX_WARPS, MEMORY_SHIFT, SHARED, Events
+from tcgpu.insight.rewriting import SITES, InstrumentedCuda, Lane
 from tcgpu.progress import pulse
 
 COLUMNS = {  # of Events -> type code of the standard library's `array`
@@ -120,7 +120,7 @@ class TracedLane(Lane):
         value = array[index]
         if type(array) is np.ndarray and type(value) is not np.ndarray:
             size, address = self.block.address(array, index)
-            self.block.recorder.index_types.setdefault(site, type(index))
+            self.block.launch.index_types.setdefault(site, type(index))
             branches = SITES[site].branches
             registers = self.registers[address >> MEMORY_SHIFT == SHARED]
             register = SITES[site].expression, id(self.inside)
@@ -145,7 +145,7 @@ class TracedLane(Lane):
         return operation(array, index, *values)
 
     def _write(self, site, array, index):
-        self.block.recorder.index_types.setdefault(site, type(index))
+        self.block.launch.index_types.setdefault(site, type(index))
         size, address = self.block.address(array, index)
         self.registers[address >> MEMORY_SHIFT == SHARED].clear()
         self._request(site, size, address)
@@ -265,42 +265,30 @@ def _wrapped(array, index):
     return index % array.shape[0]
 
 
-class Recorder(SimulatedCuda):
-    """A `SimulatedCuda` that collects what its blocks do.
+class Recorder(InstrumentedCuda):
+    """Collects what the blocks of a launch do.
 
     `memories` are the names of the arrays in global memory, by number: those of the kernel's parameters.
     """
 
-    rewriting = Instrument
-
     def __init__(self, blocks, threads, shared):
         super().__init__(blocks, threads, shared)
-        self.memories, self._numbers, self.sizes = ["shared memory"], {}, {}
+        self.memories, self.sizes = ["shared memory"], {}
         self.columns = {name: typed_array(code) for name, code in (COLUMNS | SAMPLED).items()}
         self.groups = 0  # of rounds that stand for others
         self.kept = 0
         self.index_types = {}  # number of a site -> the type of its index
 
-    @property
-    def lane(self):
-        return self.thread.record
-
     def begin(self, array, name=None):
         """The address of an array: its memory and where it begins in that; views share the memory of their array."""
-        owner = array
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
-        offset = array.ctypes.data - owner.ctypes.data
-        shared = None if name else self.shared.begin(owner)
-        if shared is not None:
-            return (SHARED << MEMORY_SHIFT) + shared + offset
-        number = self._numbers.setdefault(id(owner), len(self.memories))
+        owner, _, address = self.address_of(array, None if name else self.shared)
+        number = address >> MEMORY_SHIFT
         if number == len(self.memories):
             self.memories.append(name or "local memory")
             self.sizes[number] = owner.nbytes
-        else:
+        elif number != SHARED:
             self.memories[number] += f", {name}"
-        return (number << MEMORY_SHIFT) + offset
+        return address
 
     def arrays_of(self, function, args):
         """The arrays that a kernel is called with: id of an array -> its `layout_of`."""
@@ -359,36 +347,26 @@ class Recorder(SimulatedCuda):
         return Events(self.blockDim.x, self.memories, sites, signed, self.kept, **columns)
 
 
-class Block:
-    """A block that runs: its threads, what their warps have done, its shared memory."""
+class TracedBlock(Block):
+    """A block that runs, and what its warps have done."""
 
     def __init__(self, number, recorder, run, args, arrays, lane=TracedLane, only=(), most_steps=0, full_rounds=0):
         """only: the first warp that runs, and the one behind the last; without it, all run."""
-        self.number, self.recorder = number, recorder
+        super().__init__(number, recorder, run, args, only=slice(*(WARP * warp for warp in only or (0, MAX_WARPS))))
         self.tasks, self.probed, self.most_steps, self.cut = 0, False, most_steps, False  # see `OneTaskLane`
         self.full_rounds, self.seed = full_rounds, (number, only)
         self.loops = False  # whether a loop that counts was entered
         self.begun = 0  # how many steps the device had done when it began
-        self.shared = SharedMemory(recorder.dynamic_bytes)
         self.arrays = dict(arrays)  # id of an array -> its `layout_of`
-        self._threads = [Thread(number, k) for k in range(recorder.blockDim.x)]
-        self.warps = [Warp() for _ in range(-(-len(self._threads) // WARP))]
-        if only:
-            self._threads = self._threads[only[0] * WARP : only[1] * WARP]
-        for thread in self._threads:
+        self.warps = [Warp() for _ in range(-(-int(recorder.blockDim.x) // WARP))]
+        for thread in self.threads:
             thread.record = lane(self, thread)
-        self._turns = rounds(run, args, recorder, self._threads)
-
-    def run(self):
-        """Run up to the next wait; False if all threads have returned."""
-        self.recorder.shared = self.shared
-        return next(self._turns, self) is not self
 
     def forget(self):
         """Drop what was done: it refers to itself in cycles, and the garbage collector is off."""
-        for thread in self._threads:
+        for thread in self.threads:
             del thread.record
-        del self.warps, self._turns, self._threads
+        del self.warps, self.threads, self.ready, self.waiting
 
     @property
     def clock(self):
@@ -399,7 +377,7 @@ class Block:
         """Bytes of an element, and its address."""
         known = self.arrays.get(id(array))
         if known is None:
-            known = self.arrays[id(array)] = layout_of(array, self.recorder.begin(array))
+            known = self.arrays[id(array)] = layout_of(array, self.launch.begin(array))
         _, begin, size, lengths, strides = known
         if type(index) is not tuple:
             return size, begin + int(index) % lengths[0] * strides[0]  # a negative index counts from the end
@@ -448,7 +426,7 @@ class TaskSampler:
             for queue in self.queues:
                 queue[:] = task * self.taken
             limits = {"most_steps": most_steps * (LAST_TRY if full and not tries else 1), "full_rounds": full}
-            block = Block(task, self.recorder, self.run, self.args, self.arrays, OneTaskLane, only, **limits)
+            block = TracedBlock(task, self.recorder, self.run, self.args, self.arrays, OneTaskLane, only, **limits)
             block.probed = probed
             with np.errstate(over="ignore", divide="ignore"):
                 while block.run():
@@ -492,7 +470,7 @@ def record(function, blocks, threads, args, *, shared=0, at_a_time=1024):
     recorder = Recorder(int(blocks), int(threads), int(shared))
     run = simulated(function, recorder)
     arrays = recorder.arrays_of(function, args)
-    waiting = (Block(number, recorder, run, args, arrays) for number in range(int(blocks)))
+    waiting = (TracedBlock(number, recorder, run, args, arrays) for number in range(int(blocks)))
     running = [(0, block.number, block) for block in islice(waiting, at_a_time)]  # a heap: (clock, number, block)
     collects = gc.isenabled()
     gc.disable()  # it would look at millions of small objects, none of which is garbage: half of the time

@@ -14,9 +14,11 @@ import inspect
 import itertools
 from typing import NamedTuple
 
+import numpy as np
+
 from tcgpu.engines.kernel_language import source_tree
-from tcgpu.engines.simulator import STAND_IN, YieldWhereItWaits
-from tcgpu.insight.events import SECTOR
+from tcgpu.engines.simulator import STAND_IN, SimulatedCuda, YieldWhereItWaits
+from tcgpu.insight.events import MEMORY_SHIFT, SECTOR, SHARED
 from tcgpu.insight.task_loops import counting_statement, task_loops
 
 LANE = "__lane__"  # the name of the thread's lane in an instrumented function
@@ -148,6 +150,13 @@ class Target:
         self.lane.store(self.stored, self.array, index, value)
 
 
+def owner_of(array):
+    """The array that owns the memory of another one."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 class Instrument(YieldWhereItWaits):
     """Rewrites a kernel or device function so that its lanes report what they do."""
 
@@ -210,11 +219,11 @@ class Instrument(YieldWhereItWaits):
 
     def is_straight(self, call):
         """Whether it calls a function without loops and atomic operations, in which no thread waits."""
-        if not self.calls_device_function(call):
+        if not self.device_function(call):
             return getattr(call.func, "id", "") in FREE
         if self.callee_waits(call):
             return False
-        callee = self.names[call.func.id].py_func
+        callee = self.device_function(call)
         inside, known = list(ast.walk(source_tree(callee))), type(self)(callee)
         calls = [node for node in inside if isinstance(node, ast.Call)]
         return not any(isinstance(node, LOOPS) for node in inside) and all(map(known.is_straight, calls))
@@ -261,7 +270,7 @@ class Instrument(YieldWhereItWaits):
                 arithmetic += not divides
             elif isinstance(node, ast.Compare):
                 comparisons += len(node.ops)
-            elif isinstance(node, ast.Call) and not self.calls_device_function(node):
+            elif isinstance(node, ast.Call) and not self.device_function(node):
                 calls += getattr(node.func, "id", "") not in FREE
         return Counts(arithmetic, comparisons, calls, divisions)
 
@@ -294,17 +303,17 @@ class Instrument(YieldWhereItWaits):
         for node in ast.walk(tree):
             if found(self, node):
                 return True
-            if isinstance(node, ast.Call) and self.calls_device_function(node):
-                callee = self.names[node.func.id].py_func
+            if isinstance(node, ast.Call) and self.device_function(node):
+                callee = self.device_function(node)
                 if type(self)(callee).finds(source_tree(callee).body[0], found):
                     return True
         return False
 
     def returns_atomic(self, call):
         """Whether it calls a device function that uses what an atomic operation returned."""
-        if not self.calls_device_function(call):
+        if not self.device_function(call):
             return False
-        body = source_tree(self.names[call.func.id].py_func).body[0]
+        body = source_tree(self.device_function(call)).body[0]
         used = (node.value for node in ast.walk(body) if isinstance(node, (ast.Assign, ast.Return)) and node.value)
         return any(isinstance(call, ast.Call) and self.is_atomic(call) for value in used for call in ast.walk(value))
 
@@ -394,7 +403,7 @@ class Instrument(YieldWhereItWaits):
         elif self.waits(call):
             number = self.site("wait", call, expression=ast.unparse(call.func))
             found = expression_of(f"{LANE}.waited()", ast.Yield(expression_of(f"{LANE}.waits({number})", call)))
-        elif self.calls_device_function(call):
+        elif self.device_function(call):
             found = self.calling(call)
         return ast.copy_location(found, call)
 
@@ -413,6 +422,32 @@ class Instrument(YieldWhereItWaits):
         """Whether it is one of `cuda.atomic`'s functions."""
         of = getattr(call.func, "value", None)
         return isinstance(of, ast.Attribute) and of.attr == "atomic" and self.is_cuda(of.value)
+
+
+class InstrumentedCuda(SimulatedCuda):
+    """A `SimulatedCuda` in whose kernels threads have lanes, their `record`; it numbers the memories of arrays."""
+
+    rewriting = Instrument
+
+    def __init__(self, blocks, threads, shared):
+        super().__init__(blocks, threads, shared)
+        self.numbers = {}  # id of an array that owns memory -> number
+
+    @property
+    def lane(self):
+        return self.thread.record
+
+    def address_of(self, array, shared=None):
+        """The array that owns the memory of another one, where that begins in it, and its address.
+
+        shared: the SharedMemory in which it may be.
+        """
+        owner = owner_of(array)
+        at, begin = array.ctypes.data - owner.ctypes.data, shared and shared.begin(owner)
+        if begin is not None:
+            return owner, at, (SHARED << MEMORY_SHIFT) + begin + at
+        number = self.numbers.setdefault(id(owner), len(self.numbers) + 1)
+        return owner, at, (number << MEMORY_SHIFT) + at
 
 
 def statements(source):

@@ -1,14 +1,14 @@
 """What is known of memory while threads are checked: how arrays lie in it, what was written, who accessed what."""
 
-import math
 from array import array as typed_array
 from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.simulator import WARP, SharedMemory, Thread, rounds
+from tcgpu.engines.simulator import WARP, Block
 from tcgpu.insight.checked_lane import INTERVAL_SHIFT, KIND_SHIFT, NOTHING_SEEN, SITE_MASK, SITE_SHIFT, CheckedLane
 from tcgpu.insight.races import Accesses, Interval, merged
+from tcgpu.insight.rewriting import owner_of
 
 
 class Layout(NamedTuple):
@@ -44,15 +44,8 @@ class Written:
         self._of.pop(id(owner_of(array)), None)
 
 
-def owner_of(array):
-    """The array that owns the memory of another one."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-class CheckedBlock:
-    """A block that runs: its threads, what they accessed, and what they have waited for.
+class CheckedBlock(Block):
+    """A block that runs, what its threads accessed, and what they have waited for.
 
     A thread begins a new *interval* at each barrier that orders memory. In an interval of its own, with the number
     `clock`, it has seen what lane k of its warp did up to that lane's clock `seen[k]`. A *phase* lasts from one barrier
@@ -63,23 +56,15 @@ class CheckedBlock:
     """
 
     def __init__(self, number, checker, run, args):
-        self.number, self.checker = number, checker
-        self.shared = SharedMemory(checker.dynamic_bytes)
+        super().__init__(number, checker, run, args)
         self.arrays = dict(checker.arrays)  # id of an array -> Layout
         self.written = {}  # id of a memory of its own -> its Layout's `written`
         self.address, self.what, self.value = (typed_array("q") for _ in range(3))
         self.intervals = []
         self.phases = typed_array("q"), typed_array("q")  # of the block and of the warp, of each interval
         self.phase = 0
-        self.threads = [Thread(number, k, checker) for k in range(math.prod(map(int, checker.blockDim)))]
         for thread in self.threads:
             thread.record = CheckedLane(self, thread)
-        self.turns = rounds(run, args, checker, self.threads)
-
-    def run(self):
-        """Run up to the next wait; False if all threads have returned."""
-        self.checker.shared, self.checker.block = self.shared, self
-        return next(self.turns, self) is not self
 
     def new_interval(self, lane):
         self.intervals.append(Interval(lane.thread, lane.clock, lane.seen, self.phase, lane.told))
@@ -89,7 +74,7 @@ class CheckedBlock:
 
     def layout(self, array):
         """The Layout of an array, kept while the block runs."""
-        found = self.arrays[id(array)] = self.checker.layout(array, self)
+        found = self.arrays[id(array)] = self.launch.layout(array, self)
         return found
 
     def passed_block(self):
@@ -118,4 +103,4 @@ class CheckedBlock:
         address, what, value = (np.array(column, np.int64) for column in (self.address, self.what, self.value))
         size, kind, site = what >> 1 & 7, what >> KIND_SHIFT & 3, what >> SITE_SHIFT & SITE_MASK
         accesses = Accesses(address, size, kind, what & 1 == 1, value, site, what >> INTERVAL_SHIFT)
-        return accesses.in_units(self.checker.smallest)
+        return accesses.in_units(self.launch.smallest)
