@@ -140,7 +140,7 @@ class Player {
     this.menu.selectedIndex = number;
     this.sequence = this.part.sequences[number] ?? { name: "", steps: 0, columns: {} };
     this.slider.max = Math.max(0, this.sequence.steps - 1);
-    for (const view of this.shown) view.open(this.sequence);
+    for (const view of this.shown) view.open?.(this.sequence);
     this.go(step);
   }
 
@@ -155,7 +155,7 @@ class Player {
   }
 
   show() {
-    if (this.sequence.steps) for (const view of this.shown) view.show(this.sequence.columns, this.step);
+    if (this.sequence.steps) for (const view of this.shown) view.show?.(this.sequence.columns, this.step);
   }
 
   act(action) {
@@ -245,8 +245,6 @@ class Caption {
     this.element = make("div", { class: "caption", role: "status" }, head, this.words);
   }
 
-  open() {}
-
   show({ title, caption, totals }, step) {
     this.title.textContent = title[step];
     this.totals.textContent = totals[step];
@@ -261,8 +259,6 @@ class Drawing {
     this.element = picture(width, height, "drawing", words);
     this.words = words;
   }
-
-  open() {}
 
   show(columns, step) {
     const now = this.shapes.filter(({ ranges }) => isIn(ranges, step));
@@ -633,8 +629,6 @@ class Balance {
     this.sequence = sequence;
     this.draw();
   }
-
-  show() {}
 
   draw() {
     const chart = this.charts.find(({ per, of }) => per === this.chosen.per && of === this.chosen.of);
