@@ -7,10 +7,9 @@ A graph does not change: native code relies on its arrays. It holds them `locked
 out a new view each time, because NumPy lets a caller change the shape and type even of an array that is read-only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, compress
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,10 +21,6 @@ from tcgpu.errors import GraphError, MethodError, needing
 from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
-NOT_SQUARE = (
-    "an adjacency matrix is square; if rows and columns of A are two sets of vertices, "
-    "scipy.sparse.block_array([[None, A], [A.T, None]]) is the matrix of their graph"
-)
 BLOCK = 1 << 20  # pointers whose differences are in memory at a time
 MAX_PER_END = 64  # without `n`, more vertices than this for each end of an edge are refused,
 ALWAYS_ALLOWED = 1 << 22  # unless there are no more than these, which take 40 MB and a tenth of a second
@@ -185,29 +180,16 @@ class Graph:
         Every nonzero entry is an edge, in one direction or both. Values stored more than once for one entry are added
         up first, as in SciPy.
         """
-        if not hasattr(matrix, "tocoo"):
-            raise GraphError(
-                f"a SciPy sparse matrix is expected, not a {type(matrix).__name__}; "
-                "scipy.sparse.csr_array(A) makes one of a dense matrix A"
-            )
-        if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise GraphError(f"{NOT_SQUARE}; this one has shape {tuple(matrix.shape)}")
-        coo = matrix.tocoo()
-        if _can_cancel(coo.data):
-            matrix = matrix.tocsr()  # this adds up duplicates, unless the matrix is CSR already
-            if not matrix.has_canonical_format:
-                matrix = matrix.copy()
-                matrix.sum_duplicates()
-            coo = matrix.tocoo()
-        row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
-        stored = coo.data != 0
-        if not stored.all():
-            row, col = row[stored], col[stored]
+        from tcgpu.foreign_graphs import scipy_edges
+
+        row, col = scipy_edges(matrix)
         return cls.from_edges(row, col, matrix.shape[0], name=name)
 
     @classmethod
     def from_networkx(cls, graph: Any, *, name: str | None = None) -> Self:
         """Make a graph from any NetworkX graph; its nodes become `labels`, directed edges lose their direction."""
+        from tcgpu.foreign_graphs import networkx_edges
+
         labels, u, v, _ = networkx_edges(graph)
         return cls.from_edges(u, v, len(graph), labels=labels, name=name or graph.name or None)
 
@@ -497,33 +479,6 @@ def as_graph(thing: Any, order: str = "natural") -> Graph:
     )
 
 
-def networkx_edges(graph):
-    """The edges of a NetworkX graph as its adjacency lists them; of an undirected one, only those from u to v >= u.
-
-    Returns the nodes as labels (None if node v is the int v), the ends u and v as vertex numbers (int64), and an
-    iterator over the edges' dicts of attributes (of a multigraph, the dicts of its parallel edges).
-    """
-    nodes = list(graph)
-    inner = [near for _, near in graph.adjacency()]
-    # the length of a view of a multigraph counts neighbours, too, whose edges the view hides
-    lists = [near if isinstance(near, dict) else list(near) for near in inner]
-    lengths = list(map(len, lists))
-    flat: Iterable[Any] = chain.from_iterable(lists)
-    numbered = nodes == list(range(len(nodes))) and all(type(node) is int for node in nodes)
-    if not numbered:
-        number = {node: v for v, node in enumerate(nodes)}
-        flat = map(number.__getitem__, flat)
-    v = np.fromiter(list(flat), np.int64, sum(lengths))  # NumPy reads a list faster than another iterator
-    u = np.repeat(np.arange(len(nodes)), lengths)
-    attributes: Iterable[Any] = chain.from_iterable(near.values() for near in inner)
-    if not graph.is_directed():  # every edge is listed at both of its ends
-        once = u <= v
-        if np.count_nonzero(u < v) != np.count_nonzero(u > v):
-            raise GraphError("the view's filter of edges treats (u, v) and (v, u) differently; graph.copy() has none")
-        u, v, attributes = u[once], v[once], compress(attributes, once.tobytes())
-    return None if numbered else nodes, u, v, attributes
-
-
 def checked_edges(u, v, n=None):
     """(u, v, n): raw edges that `Graph.from_edges` takes, as host arrays of one type, int32 or int64.
 
@@ -540,15 +495,6 @@ def edge_arrays(edges):
     raise GraphError(
         f"edges in a tuple are (u, v) or (u, v, n), not {len(edges)} things; pairs go into a list: [(0, 1), (1, 2)]"
     )
-
-
-def _can_cancel(values):
-    """Whether values that are not all 0 may add up to 0."""
-    if values.dtype.kind == "b" or not values.size:
-        return False
-    if values.dtype.kind not in "iuf" or not (values >= 0).all():
-        return True
-    return values.dtype.kind in "iu" and int(values.max()) * values.size > np.iinfo(values.dtype).max  # may wrap
 
 
 def known_order(order):

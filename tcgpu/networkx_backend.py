@@ -27,7 +27,8 @@ from tcgpu.arrays import sum_exactly
 from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
-from tcgpu.graph import Graph, names_of, networkx_edges
+from tcgpu.foreign_graphs import networkx_edges
+from tcgpu.graph import Graph, names_of
 from tcgpu.networkx_info import FUNCTIONS
 
 MIN_EDGES = 1_000  # NetworkX takes milliseconds for fewer edges (and nodes)

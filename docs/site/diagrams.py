@@ -33,7 +33,7 @@ LAYERS = [
     ("counting", BLUE, {"kernels": "methods for GPUs, a folder a paper", "cpu": "the native engine",
                         "built_in": "our methods", "declarations": "Method and Knob"}),
     ("graphs", BLUE, {"formats": "files", "generators": "made graphs", "plots": "graphs drawn",
-                      "graph": "sorted columns", "clean": "edges to columns"}),
+                      "graph": "sorted columns", "foreign_graphs": "NetworkX, SciPy", "clean": "edges to columns"}),
     ("below all", GREY, {"sampled_order": "which is faster", "player": "steps in a browser",
                          "figures": "looks of charts", "engines": "GPU, simulator, native code"}),
     ("", GREY, {"draws_in_numpy": "random numbers", "arrays": "NumPy helpers", "files": "written whole",

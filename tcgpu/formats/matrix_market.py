@@ -4,9 +4,9 @@ An entry is an edge, in one direction or both, whatever its value, unless the va
 """
 
 from tcgpu.files import Text
+from tcgpu.foreign_graphs import NOT_SQUARE
 from tcgpu.formats import scan
 from tcgpu.formats.vertices import check_count, check_memory, check_most
-from tcgpu.graph import NOT_SQUARE
 
 _VALUES = {"pattern": 0, "integer": 1, "real": 1, "double": 1, "complex": 2}  # field -> numbers in each value
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
