@@ -17,7 +17,7 @@ functions on the CPU. A launch on a GPU cannot be ended half-way. Two context ma
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
 PATIENCE = 0.5  # seconds until a bar appears with display=None; most counts are done by then
@@ -93,10 +93,7 @@ def watching():
 def each_part(works):
     """Call the functions in turn; each is one part of equal length."""
     for k, work in enumerate(works):
-        if watching():
-            with part(k, len(works)):
-                work()
-        else:
+        with part(k, len(works)) if watching() else nullcontext():
             work()
 
 

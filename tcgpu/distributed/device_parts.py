@@ -77,25 +77,19 @@ def launch_count(near, far, part, total, *, cached=True, stream=None):
 def count(graph, part, **knobs):
     """(triangles of a Part, how often a piece of it was halved to fit the device)."""
 
-    def count_piece(piece):
-        if piece.has_no_triangles(graph):
-            return 0
-        near, far = _columns_of(graph, piece)
+    def count_piece(piece, near, far):
         total = runtime.device_array(1, np.int64, 0)
         launch_count(near, far.only(*piece.rows(graph)), piece, total, **knobs)
         return int(runtime.to_host(total)[0])
 
-    results = _in_pieces(graph, part, count_piece)
-    return sum(results), len(results) - 1
+    results, halved = _in_pieces(graph, part, count_piece)
+    return sum(results), halved
 
 
 def tally(graph, part, by_edge):
     """(the triangles of a Part at each of their edges, or vertices, as `cpu.tally` returns them; halvings as above)."""
 
-    def tally_piece(piece):
-        if piece.has_no_triangles(graph):
-            return []
-        near, far = _columns_of(graph, piece)
+    def tally_piece(piece, near, far):
         ranges = piece.result_ranges(graph, by_edge)
         arrays = [runtime.device_array(high - low, np.int32 if by_edge else np.int64, 0) for low, high in ranges]
         begins = zip((ranges[0], ranges[-1]), (near, far), strict=True)
@@ -107,8 +101,8 @@ def tally(graph, part, by_edge):
         )  # fmt: skip
         return [(low, runtime.to_host(array)) for (low, _), array in zip(ranges, arrays, strict=True)]
 
-    results = _in_pieces(graph, part, tally_piece)
-    return [values for piece in results for values in piece], len(results) - 1
+    results, halved = _in_pieces(graph, part, tally_piece)
+    return [values for piece in results for values in piece], halved
 
 
 def forget():
@@ -117,16 +111,19 @@ def forget():
 
 
 def _in_pieces(graph, part, work):
-    """The results of `work(part)`, or of the pieces into which the part is halved until each fits the device."""
-    results, pieces = [], [part]
+    """What `work(piece, near, far)` returns of a part, or of the pieces into which it is halved until each fits the
+    device; and how often it was halved. near, far: see `_columns_of`. Pieces that have no triangles are left out."""
+    results, pieces, halved = [], [part], 0
     while pieces:
         piece = pieces.pop()
         try:
-            results.append(work(piece))
+            if not piece.has_no_triangles(graph):
+                results.append(work(piece, *_columns_of(graph, piece)))
         except runtime.OutOfMemory:
             forget()
             pieces += reversed(piece.halves(graph))
-    return results
+            halved += 1
+    return results, halved
 
 
 # --------------------------------------------------------------------------------------- columns that are on the device

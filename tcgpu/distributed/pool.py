@@ -171,7 +171,7 @@ class Job:
 
     def __init__(self, workers, graph, verb, *, method=None, engine=None, order=None, knobs=()):
         token = _tokens.setdefault(graph, uuid.uuid4().hex)
-        worker.offer(token, graph)
+        worker.of_this_process[token] = graph
         source = None if graph.folder is None else str(graph.folder)
         cores = max(1, (os.cpu_count() or 1) // workers.number)  # as if all workers were on one machine like this one
         self.task = Task(token, graph.folder_state, uuid.uuid4().hex, verb, method, engine, order, cores, dict(knobs),

@@ -273,13 +273,8 @@ class HeldGraph:
 
 
 _held: dict[int | None, HeldGraph] = {}  # by the number of the GPU; None for no GPU
-_of_this_process: WeakValueDictionary[str, Graph] = WeakValueDictionary()  # by token: for workers that are threads
+of_this_process: WeakValueDictionary[str, Graph] = WeakValueDictionary()  # by token: for workers that are threads
 _lock = fork_safe_lock()
-
-
-def offer(token, graph):
-    """Let workers that are threads of this process use a graph."""
-    _of_this_process[token] = graph
 
 
 def _find_graph(task, number, columns):
@@ -287,7 +282,7 @@ def _find_graph(task, number, columns):
     with _lock:
         held = _held.get(number)
         if held is None or held.token != task.graph:
-            graph = columns if columns is not None else _of_this_process.get(task.graph)
+            graph = columns if columns is not None else of_this_process.get(task.graph)
             if graph is None and task.source is not None:
                 graph = _from_source(task)
             if graph is None:
