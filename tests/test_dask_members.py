@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from sampling import share
 from test_division import GRAPHS, raw, several_gpus, triangles
+from thread_group import Meeting, ThreadGroup
 
 import tcgpu
 from tcgpu import GraphError, WorkerLost, cpu
 from tcgpu.distributed import dask_members, division
 from tcgpu.distributed.executors import Workers
-from tcgpu.distributed.groups import Meeting, ThreadGroup
 from tcgpu.engines import runtime
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 import weakref
-from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
@@ -15,12 +15,12 @@ import pool_work
 import pytest
 from kernel_shapes import small_graphs, with_few_blocks
 from test_adaptive import BY_DEGREE
+from thread_group import HostEdges, Meeting, NcclError, ThreadGroup, members
 
 import tcgpu
 from tcgpu import Graph, GraphError, WorkerLost, cpu, generate
 from tcgpu.distributed import divided, division, executors
 from tcgpu.distributed.executors import Workers
-from tcgpu.distributed.groups import Meeting
 from tcgpu.engines import runtime
 from tcgpu.insight.faults import check_launch
 from tcgpu.kernels import own_columns
@@ -56,22 +56,6 @@ def raw(graph, seed=0):
 def triangles(results):
     """The sum of what all members counted."""
     return sum(result.triangles for result in results)
-
-
-def members(number, work):
-    """What `work(group)` returns in each of `number` members, in the simulator."""
-    meeting = Meeting(number)
-
-    def member():
-        with runtime.using("sim"), meeting.join() as group:
-            return group.rank, work(group)
-
-    with ThreadPoolExecutor(number) as threads:
-        futures = [threads.submit(member) for _ in range(number)]
-    errors = [future.exception() for future in futures if future.exception() is not None]
-    for error in sorted(errors, key=lambda error: isinstance(error, threading.BrokenBarrierError)):
-        raise error
-    return [result for _, result in sorted((future.result() for future in futures), key=lambda found: found[0])]
 
 
 def of_member(edges, group):
@@ -208,8 +192,10 @@ def test_too_many_members_are_refused():
 
 
 def counted(edges, number, **knobs):
-    with ThreadPoolExecutor(number) as threads:
-        return triangles(division.results(edges, Workers(threads), **knobs))
+    """What members that are threads count together."""
+    u, v, *n = edges
+    edges = HostEdges(*division.on_host(u, v), number)
+    return triangles(members(number, lambda group: division._count(group, edges, n[0] if n else None, knobs)))
 
 
 @pytest.mark.sim
@@ -266,8 +252,13 @@ def test_a_result_does_not_wait_for_memory_to_be_given_back(monkeypatch):
             assert has_result.wait(60)
             given_back.set()
 
+    using, (u, v, n) = runtime.using, raw(GRAPHS["cliques"])
+    monkeypatch.setattr(runtime, "using", lambda name: using("sim"))
+    monkeypatch.setattr(division, "GpuGroup", ThreadGroup)
+    monkeypatch.setattr(division, "_joined", {})
     monkeypatch.setattr(runtime.named("sim"), "release_device_memory", release)
-    found = counted(raw(GRAPHS["cliques"]), 1)
+    task = division.Division(Meeting(1), ("GPU-a",), HostEdges(u, v, 1), n, rank=0)
+    found = division.count_as_member(task).triangles
     assert found == cpu.count(GRAPHS["cliques"]) and not given_back.is_set()
     has_result.set()
     assert given_back.wait(60)
@@ -328,10 +319,6 @@ def test_edges_in_parts_on_gpus_need_executor_gpus():
         division.divides(parts, Workers(None, "threads"), None, None, None, None, {})
 
 
-class NcclError(RuntimeError):
-    """As CuPy's."""
-
-
 class Dying:
     """A pool of our own whose workers die in their first counts."""
 
@@ -376,7 +363,7 @@ class Pool:
 def two_gpus(monkeypatch):
     """Two GPUs are named, and the edges of the host are sent to their processes."""
     monkeypatch.setattr(division, "gpu_names", lambda: ["a", "b"])
-    monkeypatch.setattr(division, "_uploaded", lambda u, v, names: nullcontext(division.HostEdges(u, v)))
+    monkeypatch.setattr(division, "_uploaded", lambda u, v, names: nullcontext(HostEdges(u, v, len(names))))
 
 
 @pytest.mark.parametrize("deaths", [0, 1, 3, 4])

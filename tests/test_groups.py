@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from sampling import share
 from test_division import CLASSES, GRAPHS, few_blocks, of_member, raw
+from thread_group import HostEdges
 
 from tcgpu import GraphError, cpu, generate
 from tcgpu.distributed import division
-from tcgpu.distributed.division import HostEdges
 from tcgpu.distributed.groups import GpuGroup
 from tcgpu.engines import runtime
 from tcgpu.kernels import own_columns
@@ -259,7 +259,7 @@ def test_python_never_deletes_a_communicator(nccl):
 def counted(number, edges, nccl, **knobs):
     """What the members of a group of GPUs count together."""
     u, v, n = edges
-    results = members(number, lambda group: division._count(group, HostEdges(u, v), n, knobs), nccl)
+    results = members(number, lambda group: division._count(group, HostEdges(u, v, number), n, knobs), nccl)
     calls = Counter(name for _, name in nccl.log)
     assert calls["init"] == number and calls["send"] == calls["recv"]
     assert {result.vertices for result in results} == {n}
@@ -274,7 +274,7 @@ def test_a_group_serves_several_counts(nccl):
         results = []
         for u, v, n in (raw(GRAPHS[name]) for name in names):
             with group:
-                results.append(division._count(group, HostEdges(u, v), n, {"near": 20}))
+                results.append(division._count(group, HostEdges(u, v, 2), n, {"near": 20}))
         return results
 
     found = members(2, work, nccl)
@@ -352,7 +352,7 @@ def test_a_worker_keeps_its_group(nccl, monkeypatch):
     u, v, n = raw(GRAPHS["cliques"])
     for joined, key in enumerate((b"1" * 128, b"2" * 128), 1):
         for _ in range(2):
-            count = division.Division(key, ("GPU-a",), HostEdges(u, v), n)
+            count = division.Division(key, ("GPU-a",), HostEdges(u, v, 1), n)
             assert division.count_as_member(count).triangles == cpu.count(GRAPHS["cliques"])
             assert nccl.log.count((0, "init")) == joined
 

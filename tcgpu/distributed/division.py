@@ -3,29 +3,28 @@
 The edges lie in the memory of the host, or in parts on the GPUs. The workers of executor "gpus", or those of Dask
 (`dask_members`), are the members of a group. Each takes a part of the edges, and after that owns some of the columns
 (`own_columns`). It counts the edges in these in steps: with the near columns of all, its own far ones, and those that
-each other member sends in turn (`adaptive.divided`).
+each other member sends in turn (`divided`).
 
 The processes stay members of their group for the next count: NCCL takes most of a second to connect them. If a member
-dies, the others are ended, and all count again in new processes. The simulator does the same with threads.
+dies, the others are ended, and all count again in new processes.
 """
 
 import os
 import threading
 import time
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import pairwise
 from queue import Empty, SimpleQueue
-from threading import BrokenBarrierError
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tcgpu.distributed import divided, worker
 from tcgpu.distributed.executors import RESTARTS, gpu_names
-from tcgpu.distributed.groups import GpuGroup, Meeting
+from tcgpu.distributed.groups import GpuGroup
 from tcgpu.engines import runtime
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import GraphError, WorkerLost
@@ -55,33 +54,24 @@ class MemberResult:
 class Division:
     """A count by a group: what every member gets of it."""
 
-    key: object  # of a GpuGroup; or a Meeting
+    key: object  # of a GpuGroup
     members: tuple  # names of their GPUs, as in CUDA_VISIBLE_DEVICES
-    edges: object  # HostEdges, DeviceEdges or MemberEdges
+    edges: object  # DeviceEdges or MemberEdges
     n: int | None
     knobs: dict = field(default_factory=dict)
     rank: int | None = None  # of the member; by default that of its GPU among the names
 
 
 @dataclass(frozen=True)
-class HostEdges:
-    """Raw edges in arrays of the host, of which each thread takes a range."""
+class MemberEdges:
+    """The raw edges of one member, in arrays of its host."""
 
     u: np.ndarray
     v: np.ndarray
 
-    def of_member(self, rank, size):
+    def of_member(self, rank):
         """[u, v] of a member, as arrays on its device."""
-        begin, end = range_of(self.u.size, rank, size)
-        return [runtime.to_device_library(ends[begin:end]) for ends in (self.u, self.v)]
-
-
-class MemberEdges(HostEdges):
-    """The raw edges of one member, in arrays of its host."""
-
-    def of_member(self, rank, size):
-        """As that of HostEdges: all of them."""
-        return super().of_member(0, 1)
+        return [runtime.to_device_library(ends) for ends in (self.u, self.v)]
 
 
 @dataclass(frozen=True)
@@ -90,8 +80,8 @@ class DeviceEdges:
 
     pairs: tuple
 
-    def of_member(self, rank, size):
-        """As that of HostEdges."""
+    def of_member(self, rank):
+        """As that of MemberEdges."""
         ends = [[runtime.named("gpu").opened_array(array) for array in pair] for pair in self.pairs[rank]]
         if not ends:
             return [runtime.device_array(0, np.int32), runtime.device_array(0, np.int32)]
@@ -105,7 +95,7 @@ class DeviceEdges:
 def count_as_member(division):
     """The MemberResult of this worker."""
     worker.forget_graphs()
-    with runtime.using("sim" if isinstance(division.key, Meeting) else "gpu"):
+    with runtime.using("gpu"):
         runtime.release_device_memory()  # that of graphs it kept: NCCL takes memory from the driver
         with _group(division) as group:
             result = _count(group, division.edges, division.n, division.knobs)
@@ -118,10 +108,8 @@ _joined: dict[object, GpuGroup] = {}  # by key; one at most, as all counts of a 
 
 
 def _group(division):
-    """The group of this worker: on a GPU the one of its earlier counts."""
+    """The group of this worker: the one of its earlier counts."""
     key, names = division.key, division.members
-    if isinstance(key, Meeting):
-        return key.join()
     if key not in _joined:
         rank = names.index(os.environ["CUDA_VISIBLE_DEVICES"]) if division.rank is None else division.rank
         _joined[key] = GpuGroup(key, rank, len(names))
@@ -131,7 +119,7 @@ def _group(division):
 @fitting("the graph, divided among the GPUs,")
 def _count(group, edges, n, knobs):
     begin = time.perf_counter()
-    n, *columns = own_columns(group, edges.of_member(group.rank, group.size), n)
+    n, *columns = own_columns(group, edges.of_member(group.rank), n)
     runtime.synchronize()
     middle, own_edges = time.perf_counter(), columns[1].size
     own = divided.lay_out(n, group.size, *columns, **_only(knobs, "near", "hubs", "heavy"))
@@ -226,20 +214,18 @@ def divides(edges, workers, method, order, parts, resume, knobs):
 def results(edges, workers, **knobs):
     """The MemberResult of each worker."""
     u, v, *n = edge_arrays(edges)
-    names = gpu_names() if workers.name == "gpus" else ()
+    names = gpu_names()
     with one_at_a_time, _shared(u, v, names) as source:
         for _ in range(1 + RESTARTS):
-            key, found = _key(workers.executor) if names else Meeting(workers.number), None
+            task = Division(_key(workers.executor), tuple(names), source, n[0] if n else None, knobs)
             try:
-                found, error = _of_members(workers, Division(key, tuple(names), source, n[0] if n else None, knobs))
-            finally:
-                if names and found is None:  # the members that are left wait for the others
-                    workers.restart()
-            if found is not None:
-                return found
-            if not isinstance(error, LOSSES):
-                raise error
-    raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {error}") from error
+                return _of_members(workers, task)
+            except BaseException as error:
+                workers.restart()  # the members that are left wait for the others
+                if not isinstance(error, LOSSES):
+                    raise
+                lost = error
+    raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {lost}") from lost
 
 
 def _key(executor):
@@ -250,38 +236,37 @@ def _key(executor):
 
 
 def _of_members(workers, division):
-    """(the MemberResult of each worker, None), or (None, an error of one)."""
+    """The MemberResult of each worker; raises an error of one, of LOSSES if it died."""
     try:
         futures = [workers.executor.submit(count_as_member, division) for _ in range(workers.number)]
     except RuntimeError as error:  # the pool is broken; or another thread has ended it, as after an interrupt
-        return None, error if isinstance(error, BrokenExecutor) else BrokenExecutor(str(error))
+        raise error if isinstance(error, BrokenExecutor) else BrokenExecutor(str(error)) from None
     finished, errors = SimpleQueue(), []  # `wait` does not end for what a pool's shutdown cancelled
     for future in futures:
         future.add_done_callback(finished.put)
     with suppress(Empty):
         for _ in futures:
-            future = finished.get(timeout=NOTICE_SECONDS if errors and division.members else None)
+            future = finished.get(timeout=NOTICE_SECONDS if errors else None)
             error = CancelledError() if future.cancelled() else future.exception()
             errors += [] if error is None else [error]
-            if division.members and any(map(is_own, errors)):  # the others wait for this one; threads end with it
+            if any(map(is_own, errors)):  # the others wait for this one
                 break
-    return ([future.result() for future in futures], None) if not errors else (None, max(errors, key=is_own))
+    if errors:
+        raise max(errors, key=is_own)
+    return [future.result() for future in futures]
 
 
 def is_own(error):
     """False for an error that may say only that another member failed or died: then that one's comes, too."""
-    return not isinstance(error, BrokenBarrierError) and type(error).__name__ != "NcclError"
+    return type(error).__name__ != "NcclError"
 
 
 # ----------------------------------------------------------------------------------------------------- edges of members
 
 
 def _shared(u, v, names):
-    """A context with the edges as members take them: threads from the host, processes each on its own GPU."""
-    if is_on_gpus((u, v)):
-        return _in_parts(u, v, names)
-    u, v = on_host(u, v)
-    return _uploaded(u, v, names) if names else nullcontext(HostEdges(u, v))
+    """A context with the edges as members take them, each on its own GPU."""
+    return _in_parts(u, v, names) if is_on_gpus((u, v)) else _uploaded(*on_host(u, v), names)
 
 
 def on_host(u, v):

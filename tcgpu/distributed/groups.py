@@ -7,16 +7,13 @@ A group has `size` members; `rank` is a member's number. Every member calls the 
                        one after the other, and how many elements each of them sent
     gather(array)      the same if each member sends one array to all
 
-The operations of one count are inside `with group`. On GPUs, each in a process of its own, NCCL carries the arrays
-(`GpuGroup`): one group serves any number of counts, until one fails. If a member dies or fails, the others wait for it
-until their processes are ended. In the simulator the members are threads of one process (`ThreadGroup`), which end with
-the first that fails.
+The operations of one count are inside `with group`. Each GPU is in a process of its own, and NCCL carries the arrays:
+one group serves any number of counts, until one fails. If a member dies or fails, the others wait for it until their
+processes are ended.
 """
 
 import ctypes
-import itertools
 import os
-import threading
 
 import numpy as np
 
@@ -26,20 +23,35 @@ STREAM = 0  # CUDA's default stream, in which kernels are launched
 SETTINGS = {"NCCL_NVLS_ENABLE": "0"}  # of NCCL: without multicast over NVLink
 
 
-class Group:
-    """What both kinds of groups have."""
+class GpuGroup:
+    """GPUs of one machine or of several. key: the same for all members, from `new_key` of any process that goes on.
 
-    def __init__(self, rank, size):
+    Its communicator is freed with its process alone. `destroy` waits for all members, and so would Python when it
+    deletes the communicator, at the latest at the end of the process; `abort` waits for them, too.
+    """
+
+    @staticmethod
+    def new_key():
+        return runtime.nccl().get_unique_id()
+
+    def __init__(self, key, rank, size):
         self.rank, self.size = rank, size
         self.sent_bytes = 0  # from this member to others, in one count
+        self._failed = False
+        os.environ |= SETTINGS
+        self._nccl = runtime.nccl()
+        self._communicator = self._nccl.NcclCommunicator(size, key, rank)  # waits for all members
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._communicator))  # so that Python never deletes it
+        self._types = {np.dtype(np.int32): self._nccl.NCCL_INT32, np.dtype(np.int64): self._nccl.NCCL_INT64}
 
     def __enter__(self):
+        if self._failed:
+            raise RuntimeError("the members of a group that has failed may be at different operations")
         self.sent_bytes = 0
         return self
 
     def __exit__(self, kind, *error):
-        if kind is not None:
-            self._fail()
+        self._failed = kind is not None
 
     def sum(self, array):
         self._sum(array)
@@ -59,32 +71,6 @@ class Group:
     def gather(self, array):
         return self.exchange([array] * self.size)
 
-
-class GpuGroup(Group):
-    """GPUs of one machine or of several. key: the same for all members, from `new_key` of any process that goes on.
-
-    Its communicator is freed with its process alone. `destroy` waits for all members, and so would Python when it
-    deletes the communicator, at the latest at the end of the process; `abort` waits for them, too.
-    """
-
-    @staticmethod
-    def new_key():
-        return runtime.nccl().get_unique_id()
-
-    def __init__(self, key, rank, size):
-        super().__init__(rank, size)
-        os.environ |= SETTINGS
-        self._nccl = runtime.nccl()
-        self._communicator = self._nccl.NcclCommunicator(size, key, rank)  # waits for all members
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._communicator))  # so that Python never deletes it
-        self._failed = False
-        self._types = {np.dtype(np.int32): self._nccl.NCCL_INT32, np.dtype(np.int64): self._nccl.NCCL_INT64}
-
-    def __enter__(self):
-        if self._failed:
-            raise RuntimeError("the members of a group that has failed may be at different operations")
-        return super().__enter__()
-
     def _sum(self, array):
         at, kind = array.data.ptr, self._types[array.dtype]
         self._communicator.allReduce(at, at, array.size, kind, self._nccl.NCCL_SUM, STREAM)
@@ -101,41 +87,3 @@ class GpuGroup(Group):
     def _transfer(self, function, array, other):
         if array.size:
             function(array.data.ptr, array.nbytes, self._nccl.NCCL_UINT8, other, STREAM)
-
-    def _fail(self):
-        self._failed = True
-
-
-class Meeting:
-    """Where the members of a ThreadGroup exchange arrays."""
-
-    def __init__(self, size):
-        self.size, self.pieces = size, [[]] * size
-        self.barrier, self._ranks = threading.Barrier(size), itertools.count()
-
-    def join(self):
-        """The ThreadGroup of one more member."""
-        return ThreadGroup(self, next(self._ranks), self.size)
-
-
-class ThreadGroup(Group):
-    """Threads of one process, whose arrays are NumPy's. If one fails, the others get a BrokenBarrierError."""
-
-    def __init__(self, meeting, rank, size):
-        super().__init__(rank, size)
-        self._meeting = meeting
-
-    def _sum(self, array):
-        arrays = np.empty((self.size, array.size), array.dtype)
-        self._exchange([array] * self.size, arrays)
-        array[:] = arrays.sum(axis=0)
-
-    def _exchange(self, pieces, places):
-        self._meeting.pieces[self.rank] = pieces
-        self._meeting.barrier.wait()
-        for sent, place in zip(self._meeting.pieces, places, strict=True):
-            place[:] = sent[self.rank]
-        self._meeting.barrier.wait()
-
-    def _fail(self):
-        self._meeting.barrier.abort()
