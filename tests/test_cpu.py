@@ -401,24 +401,6 @@ def test_hubs_with_few_look_ups_each_are_no_reason_to_sort():
     assert [cpu.in_order(graph, "auto", "count").order for _ in range(3)] == ["natural"] * 3
 
 
-@given(st.lists(st.integers(0, 3 * cpu.orders.LONG), max_size=200), st.integers(0, 200))
-def test_the_searches_of_long_columns_are_added_up(lengths, empty):
-    rows = np.append(np.zeros(empty, int), np.array(lengths, int))
-    long = np.flatnonzero(rows > cpu.orders.LONG)
-    found = cpu.orders._rows_to_search(np.append(0, np.cumsum(rows)))
-    assert found == pytest.approx((long * rows[long] * np.log2(rows[long])).sum())
-
-
-def test_a_small_sample_of_edges_is_enough_only_if_no_others_can_cost_much():
-    """Eight hubs with many neighbours follow 200 with fewer: one edge in a thousand takes nearly all of the time."""
-    hubs, more, rim = np.arange(200), 200 + np.arange(8), 1 + np.arange(600_000)
-    ends = [(np.repeat(at, many), 208 + np.arange(at.size * many)) for at, many in ((hubs, 2500), (more, 120_000))]
-    hidden = Graph.from_edges(*np.concatenate([*ends, (np.repeat(hubs, 8), np.tile(more, 200))], axis=1))
-    wheel = Graph.from_edges(np.append(np.zeros(rim.size, int), rim), np.append(rim, np.roll(rim, 1)))
-    below = {graph: cpu.orders._surely_below(graph, 75 * graph.m) for graph in (wheel, hidden)}
-    assert list(below.values()) == [True, False] and cpu.orders.count_cost(wheel) < 75 * wheel.m
-
-
 @pytest.mark.parametrize("verb", ["count", "triangles", "support"])
 def test_graphs_that_are_fast_in_natural_order_stay_in_it(verb):
     generate = tcgpu.generate

@@ -21,9 +21,9 @@ overlapping cliques; "hubs" 3.7 times on R-MAT scale 18 in degree order. On othe
 best: "words" a fifth as fast as "short" on roads, "short" a 20th of "words" on cliques, "words" 0.6 of "hubs" on R-MAT.
 
 `per_vertex` finds triangles per vertex, per edge and one by one. It uses rows of bits where a graph is dense (`dense`)
-and per vertex for edges to its dense part (`dense_pairs`); elsewhere it intersects columns as a count does
-(`edge_tally`, `word_tally`), or per edge looks up wedges, which pays where most edges are in many triangles. `edges`
-describes a part of a graph. `cleaning` sorts raw edges, `compact` numbers ids, `draws` draws edges.
+and per vertex for edges to its dense part; elsewhere it intersects columns as a count does (`edge_tally`,
+`word_tally`), or per edge looks up wedges, which pays where most edges are in many triangles. `edges` describes a part
+of a graph. `cleaning` sorts raw edges, `compact` numbers ids, `draws` draws edges.
 
 All of these are compiled by Numba. `small` serves small graphs without it, also in `count` and its neighbours here.
 

@@ -2,13 +2,25 @@
 
 The dense vertices are the last ones, from `base` on. A triangle u < v < w with u >= base has all three vertices among
 them. These triangles are found separately: the number of them at an edge between dense vertices is the number of bits
-that its two rows of bits share, found with one AND and popcount for 64 vertices.
+that its two rows of bits share, found with one AND and popcount for 64 vertices. Per vertex, triangles with v and w
+dense and u not are found in the same way: at an edge (u, v) from v's row and a bitmap of u's column.
 """
 
 import numpy as np
 
-from tcgpu.cpu.edges import all_edges, workers_for
-from tcgpu.engines.native import CACHE_LINE, fetch_add, jit, popcount, run_threads, stoppable
+from tcgpu.cpu.edge_tally import add
+from tcgpu.cpu.edges import all_edges, vertices, workers_for
+from tcgpu.engines.native import (
+    CACHE_LINE,
+    common_bits,
+    fetch_add,
+    jit,
+    popcount,
+    run_threads,
+    stoppable,
+    stopped,
+    uncounted,
+)
 
 WORD = 1 / 6  # the cost of an AND and popcount of two words, in look-ups of one row
 EDGE = 4  # the cost of an edge besides its words, in look-ups
@@ -29,7 +41,7 @@ def first_dense(graph):
 
 
 def dense_at_edges(degrees, lengths):
-    """How many of the last vertices should have rows of bits if every edge to them uses these, as in `dense_pairs`.
+    """How many of the last vertices should have rows of bits if every edge to them uses these, per vertex.
 
     degrees, lengths: these vertices' degrees, and the lengths of their columns.
     """
@@ -85,6 +97,17 @@ def add_dense(graph, base, bits, by_edge, found, workers):
                 totals, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
     if not by_edge:
         found[base:] += totals.sum(axis=0) >> 1  # a vertex finds each of its triangles at two edges
+
+
+def add_dense_pairs(graph, base, bits, found, shared, workers):
+    """Add the triangles u < base <= v < w of a graph to `found`, at each vertex.
+
+    bits: the `dense_rows` from vertex `base` on. found: an array for each worker, or one that is shared.
+    """
+    words = words_per_row(graph.n - base)
+    queue, bitmaps = np.zeros(1, np.int64), np.zeros((workers, words), np.uint64)
+    run_threads(_add_dense_pairs, graph.col_ptr, graph.row_idx, base, words, bits, queue, bitmaps,
+                True if shared else None, found, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
 
 
 def dense_rows(graph, base, workers):
@@ -160,3 +183,30 @@ def _intersect_rows(worker, workers, col_ptr, row_idx, base, words, bits, queue,
                 position[u - low] = k
                 if edges is None:
                     totals[worker, u] += total
+
+
+@jit
+def _add_dense_pairs(worker, workers, col_ptr, row_idx, base, words, bits, queue, bitmaps, shared, all_found):
+    found, bitmap = uncounted(all_found[worker if shared is None else 0]), bitmaps[worker]
+    for u in vertices(queue, base):
+        end = col_ptr[U64(u + 1)]
+        first = end
+        while first > col_ptr[U64(u)] and row_idx[U64(first - 1)] >= base:
+            first -= 1
+        if end - first < 2:
+            continue
+        if stopped(queue):
+            return
+        for k in range(first, end):
+            v = I64(row_idx[U64(k)]) - base
+            bitmap[U64(v >> 6)] |= U64(1) << U64(v & 63)
+        of_u = I64(0)
+        for k in range(first, end):
+            v, of_edge = I64(row_idx[U64(k)]) - base, I64(0)
+            for word in range(0, words, CACHE_LINE):
+                of_edge += I64(common_bits(bits, v * words + word, bitmap, word))
+            of_u += of_edge
+            add(found, base + v, of_edge, shared)
+        add(found, u, of_u >> 1, shared)
+        for k in range(first, end):
+            bitmap[U64(I64(row_idx[U64(k)]) - base >> 6)] = U64(0)

@@ -23,9 +23,6 @@ from tcgpu.engines.native import (
     uncounted,
 )
 
-MOST = 15 / 16  # if a larger share of the rows that are looked up are hits, a branch on that is predicted well
-FADING = 0.75  # what an edge's rows still weigh in this share at the next edge
-
 I32 = np.int32
 I64 = np.int64
 U64 = np.uint64
@@ -78,7 +75,6 @@ def _add_at_edges(
     bitmap, place, hit = bitmaps[worker], all_places[worker], all_hits[worker]
     found = uncounted(all_found[worker if shared is None else 0])
     m = row_idx.size
-    looked, seen = 0.0, 0.0  # the rows that were looked up lately, and how many of them were hits
     for _, u, at, stop in chunks(queue, bounds, col_ptr):
         while at < stop and not stopped(queue):
             u += 1
@@ -134,29 +130,19 @@ def _add_at_edges(
                             bitmap[row >> U64(6)] |= U64(1) << (row & U64(63))
                             if by_edge is not None:
                                 place[row] = i - begin
-                    if seen <= MOST * looked:  # list the hits without a branch, then add them
-                        hits = I64(0)
-                        for j in range(q, v_end):
-                            row = row_idx[U64(j)]
-                            hit[U64(hits)] = row if by_edge is None else I32(j - q)
-                            hits += I64(bitmap[U64(row) >> U64(6)] >> (U64(row) & U64(63)) & U64(1))
-                        of_edge += I32(hits)
-                        for x in range(hits):
-                            if by_edge is None:
-                                add(found, I64(hit[U64(x)]), I64(1), shared)
-                            else:
-                                j = q + I64(hit[U64(x)])
-                                i = begin + I64(place[U64(row_idx[U64(j)])])
-                                _add_triangle(row_idx, i, j, by_edge, found, shared)
-                    else:
-                        for j in range(q, v_end):
-                            row = U64(row_idx[U64(j)])
-                            if bitmap[row >> U64(6)] >> (row & U64(63)) & U64(1):
-                                of_edge += I32(1)
-                                i = j if by_edge is None else begin + I64(place[row])
-                                _add_triangle(row_idx, i, j, by_edge, found, shared)
-                    looked = looked * FADING + float(v_end - q)
-                    seen = seen * FADING + float(of_edge)
+                    hits = I64(0)
+                    for j in range(q, v_end):  # list the hits without a branch, then add them
+                        row = row_idx[U64(j)]
+                        hit[U64(hits)] = row if by_edge is None else I32(j - q)
+                        hits += I64(bitmap[U64(row) >> U64(6)] >> (U64(row) & U64(63)) & U64(1))
+                    of_edge += I32(hits)
+                    for x in range(hits):
+                        if by_edge is None:
+                            add(found, I64(hit[U64(x)]), I64(1), shared)
+                        else:
+                            j = q + I64(hit[U64(x)])
+                            i = begin + I64(place[U64(row_idx[U64(j)])])
+                            _add_triangle(row_idx, i, j, by_edge, found, shared)
                 if of_edge:
                     if by_edge is None:
                         add(found, I64(v), I64(of_edge), shared)

@@ -19,7 +19,7 @@ from tcgpu.cpu.cleaning import rank_by_degree
 from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER, is_later
 from tcgpu.cpu.dense import best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.cpu.edges import all_edges, workers_for
-from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads, shares, threads
+from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads, threads
 
 # costs in look-ups of one row in a bitmap: .4 ns of processor time on the machine of the record
 EDGE = 8  # an edge, besides the following
@@ -46,8 +46,6 @@ SKEWED = 1.4  # and some vertex have this number of times the mean number of nei
 SURELY = {"count": 1.4, "triangles": 2.5, "support": 2}  # degree order pays if natural order costs this number of times
 # the least that degree order may cost
 SAMPLE, EVERY = 8, 512  # the edges in a row that are read of every so many
-PLACES = 1 << 10  # so many such rows show half of the cost at least, if few edges lead to
-LONG = 512  # columns of more rows than this
 FAR = 1 << 17  # nonzeros between columns that are far apart
 HOT = 1 << 12  # columns of vertices with more neighbours than one in so many edges stay in the caches
 
@@ -84,10 +82,7 @@ def _degree_order_pays(graph, verb, first):
     if first and ("degree", 0) not in graph._orders:
         sorting = SORTED_EDGE * graph.m + SORTED_VERTEX * graph.n
     if verb == "count":
-        least = SHORT * EDGE * graph.m
-        if first and _surely_below(graph, sorting + least + ESTIMATED_EDGE * graph.m):
-            return False
-        natural = count_cost(graph)
+        natural, least = count_cost(graph), SHORT * EDGE * graph.m
     else:
         plan = tally_plan(graph, by_edge)
         natural, least = plan.cost, TALLIED * EDGE * graph.m + TRIANGLE[by_edge] * plan.triangles / 2
@@ -109,31 +104,13 @@ def _degree_order_pays(graph, verb, first):
     return sorting + moving + _ranked_tally_cost(graph, ranked, by_edge) < better
 
 
-def _surely_below(graph, limit):
-    """Whether a count in the graph's own order costs less than this, shown by a small sample and no other edges.
-
-    An edge costs no more than a search for every row that makes a search pay, and at most v edges lead to vertex v.
-    """
-    if graph.max_column > LONG:
-        limit -= SEARCH / MUCH_LONGER * _rows_to_search(graph.col_ptr)
-    every = graph.m // PLACES
-    return every > 2 * EVERY and limit > 0 and 2 * count_cost(graph, every) <= limit
-
-
-def count_cost(graph, every=EVERY):
-    """The estimated cost of a count in the graph's own order, by the edges at one place of every so many."""
+def count_cost(graph):
+    """The estimated cost of a count in the graph's own order."""
     name, base = choose.design_name(graph)
-    cost, rows, *_ = _sampled(graph, graph.m, base, every=every, later=graph.m >= counting.LATER_EDGES)
+    cost, rows, *_ = _sampled(graph, graph.m, base, later=graph.m >= counting.LATER_EDGES)
     if name == "words":
         return WORDS_EDGE * graph.m + _words(graph, rows)
     return SHORT * cost if name == "short" else cost
-
-
-def _rows_to_search(col_ptr):
-    """For each long column v, v times its rows and the steps to search them, added up."""
-    found = np.zeros(shares(col_ptr.size))
-    run_threads(_add_rows_to_search, col_ptr, found, workers=found.size)
-    return found.sum()
 
 
 class TallyPlan(NamedTuple):
@@ -212,7 +189,7 @@ def _ranked_tally_cost(graph, ranked, by_edge):
     return min(WEDGES_EDGE * graph.m + WEDGE * wedges, at_edges) if by_edge else at_edges
 
 
-def _sampled(graph, edges, base, ranked=None, every=EVERY, later=False):
+def _sampled(graph, edges, base, ranked=None, later=False):
     """Estimates for the first edges (u, v) of a graph.
 
     They are the cost in a count, the rows in the columns of all v, the triangles where v is no hub, and the edges where
@@ -221,10 +198,10 @@ def _sampled(graph, edges, base, ranked=None, every=EVERY, later=False):
     """
     if not edges:
         return 0.0, 0.0, 0.0, 0.0
-    take = SAMPLE if edges > MANY else every
-    sums = np.zeros((threads() if edges // every * take >= MANY else 1, 6))
+    take = SAMPLE if edges > MANY else EVERY
+    sums = np.zeros((threads() if edges // EVERY * take >= MANY else 1, 6))
     other = (*ranked, graph.degrees) if ranked else (None, None, None)
-    run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, edges, take, every, base, later, sums,
+    run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, edges, take, base, later, sums,
                 workers=len(sums))  # fmt: skip
     sums = sums.sum(axis=0)
     cost, rows, triangles, far_triangles, far_edges, _ = sums * (edges / sums[5])
@@ -249,26 +226,26 @@ def _last_by_degree(graph, most):
 
 
 @inline
-def _sample_place(first, edges, take, every):
+def _sample_place(first, edges, take):
     """The first of the `take` edges that are read in the stretch from `first` on; looks random, to miss no pattern."""
-    skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(33)) % (every - take + 1)
+    skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(33)) % (EVERY - take + 1)
     return min(first + skip, max(first, edges - take))
 
 
 @jit
-def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges, take, every, base, later, all_sums):
+def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges, take, base, later, all_sums):
     """Add to this worker's sums, of some edges in its share: the costs, the rows in the columns of v, the triangles,
     those that are looked up far away, the edges where rows are, and the number of edges.
 
     The triangles are estimated from one row for every eighth edge.
     """
     n, u, sums = col_ptr.size - 1, 0, all_sums[worker]
-    places = (edges + every - 1) // every
+    places = (edges + EVERY - 1) // EVERY
     words = (n - base) // 64
     mean = row_idx.size // n + 1
-    for first in range(places * worker // workers * every, places * (worker + 1) // workers * every, every):
-        at, ahead = _sample_place(first, edges, take, every), _sample_place(first + every, edges, take, every)
-        prefetch(row_idx, _sample_place(first + 2 * every, edges, take, every))
+    for first in range(places * worker // workers * EVERY, places * (worker + 1) // workers * EVERY, EVERY):
+        at, ahead = _sample_place(first, edges, take), _sample_place(first + EVERY, edges, take)
+        prefetch(row_idx, _sample_place(first + 2 * EVERY, edges, take))
         for k in range(ahead, min(ahead + take, edges)):
             prefetch(col_ptr, row_idx[U64(k)])
         step = 1
@@ -321,19 +298,6 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
             sums[0] += cost
             sums[1] += rows
             sums[5] += 1
-
-
-@jit
-def _add_rows_to_search(worker, workers, col_ptr, found):
-    """The sum for this worker's share of the columns."""
-    n, total = (col_ptr.size - 1) * (worker + 1) // workers, 0.0
-    for first in range((col_ptr.size - 1) * worker // workers, n, 64):
-        last = min(n, first + 64)
-        if col_ptr[U64(last)] - col_ptr[U64(first)] > LONG:  # else none of these columns is long
-            for v in range(first, last):
-                rows = float(col_ptr[U64(v + 1)] - col_ptr[U64(v)])
-                total += v * rows * np.log2(rows) if rows > LONG else 0.0
-    found[worker] = total
 
 
 @jit

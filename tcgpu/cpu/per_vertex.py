@@ -2,10 +2,9 @@
 
 Triangles among the last vertices, if these are dense, are found from rows of bits (`dense`). Others are found in the
 way that is estimated to be fastest: at each edge, from packed words of whole neighbourhoods (`word_tally`) or from
-columns, as in a count (`edge_tally`). Per vertex, those with two dense vertices are found from rows of bits, too
-(`dense_pairs`). Per edge, others may be found from their middle vertex v, whose column is marked: for each smaller
-neighbour u the rows after v in u's column (a wedge list) are looked up in the marks, which gives the positions of all
-three edges.
+columns, as in a count (`edge_tally`). Per vertex, those with two dense vertices are found from rows of bits, too. Per
+edge, others may be found from their middle vertex v, whose column is marked: for each smaller neighbour u the rows
+after v in u's column (a wedge list) are looked up in the marks, which gives the positions of all three edges.
 
 All results are the same for any number of threads. The same code tallies a part of the edges (u, v) or all of them.
 Results are arrays of all vertices or edges, but a part writes only to the ranges that its triangles can touch; the
@@ -21,8 +20,7 @@ import numpy as np
 from tcgpu.arrays import blocks, locked, running_sums
 from tcgpu.cpu.cleaning import occurrences
 from tcgpu.cpu.counting import FAR, NEAR
-from tcgpu.cpu.dense import add_dense, dense_rows
-from tcgpu.cpu.dense_pairs import add_dense_pairs
+from tcgpu.cpu.dense import add_dense, add_dense_pairs, dense_rows
 from tcgpu.cpu.edge_tally import add, add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, marking_workers, takes_any_v, workers_for
 from tcgpu.cpu.orders import in_order, tally_plan
@@ -44,7 +42,8 @@ def triangles(graph, order="auto"):
     own = in_order(graph, order, "triangles")
     if own.max_column < 2:
         return np.zeros(graph.n, np.int64)
-    return _sum_of(_tallies(own, False), own.rank if own is not graph else None)
+    found = tally(own, False)[0][1]
+    return widened(found) if own is graph else _moved(found, own.rank, np.int64)
 
 
 def support(graph, order="auto"):
@@ -52,7 +51,8 @@ def support(graph, order="auto"):
     own = in_order(graph, order, "support")
     if own.max_column < 2:
         return np.zeros(graph.m, np.int64)
-    return _sum_of(_tallies(own, True), positions_in(own, graph))
+    found = tally(own, True)[0][1]
+    return widened(found) if own is graph else _moved(found, positions_in(own, graph), np.int64)
 
 
 def _tallies(graph, by_edge, workers=None):
@@ -106,18 +106,6 @@ def tally(graph, by_edge, part=None, workers=None):
     return [(low, found[0, low:high]) for low, high in spans]
 
 
-def _sum_of(found, at=None):
-    """The sum of some arrays (int64), with the element from position `at[k]` at k."""
-    total = np.empty(found.shape[1], np.int64)
-    if at is None:
-        run_threads(_add_up, found, total, workers=shares(total.size))
-    else:  # add up in order first: elements at random positions are then read from one array
-        for other in found[1:]:
-            found[0] += other
-        run_threads(_gather, found[0], locked(at), total, workers=shares(total.size))
-    return total
-
-
 def _add_wedges(graph, part, reach, found, shared, workers):
     """Add the triangles u < v < w of the edges (u, v) of a part to `found`, at each edge."""
     workers = marking_workers(graph, workers)
@@ -132,11 +120,13 @@ def _add_wedges(graph, part, reach, found, shared, workers):
 
 def in_edge_order_of(graph, own, values):
     """Values for the edges of `own`, the same graph in another order, in the order of `graph`'s edges."""
-    if own is graph:
-        return values
-    found, at = np.empty_like(values), positions_in(own, graph)
-    for block in blocks(graph.m):
-        found[block] = values[at[block]]
+    return values if own is graph else _moved(values, positions_in(own, graph), values.dtype)
+
+
+def _moved(values, at, dtype):
+    """The values at some positions."""
+    found = np.empty(at.size, dtype)
+    run_threads(_move, locked(values), locked(at), found, workers=shares(at.size))
     return found
 
 
@@ -368,18 +358,9 @@ def _find_edges(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, found
 
 
 @jit
-def _add_up(worker, workers, found, total):
-    for k in range(total.size * worker // workers, total.size * (worker + 1) // workers):
-        value = I64(0)
-        for copy in range(found.shape[0]):
-            value += I64(found[copy, U64(k)])
-        total[U64(k)] = value
-
-
-@jit
-def _gather(worker, workers, found, at, total):
-    for k in range(total.size * worker // workers, total.size * (worker + 1) // workers):
-        total[U64(k)] = found[U64(at[U64(k)])]
+def _move(worker, workers, values, at, found):
+    for k in range(found.size * worker // workers, found.size * (worker + 1) // workers):
+        found[U64(k)] = values[U64(at[U64(k)])]
 
 
 STOP, MIDDLE, LIST, POSITION, LISTED = range(5)  # the state of `_list_triangles`: where to go on, and rows filled
