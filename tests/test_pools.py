@@ -180,8 +180,8 @@ def test_forked_processes_cannot_use_a_gpu(monkeypatch):
 def test_the_graph_is_shared_with_processes_once(monkeypatch, processes, shared_files):
     graph, triangles = large(12)
     made = []
-    make = shared_arrays.SharedArrays._create
-    monkeypatch.setattr(shared_arrays.SharedArrays, "_create", lambda self: (made.append(self), make(self)))
+    folder = shared_arrays._folder_with_space
+    monkeypatch.setattr(shared_arrays, "_folder_with_space", lambda size: (made.append(size), folder(size))[1])
     for _ in range(3):
         assert pool.count(graph, processes, engine="cpu", order="natural") == triangles
         assert not shared_files()
@@ -199,7 +199,7 @@ def test_threads_use_the_same_graph(monkeypatch):
 def test_a_graph_in_a_folder_is_mapped_from_there(tmp_path, monkeypatch, processes):
     tcgpu.write(GRAPHS["R-MAT"], tmp_path / "graph", "folder")
     graph = tcgpu.read(tmp_path / "graph")
-    monkeypatch.setattr(shared_arrays.SharedArrays, "_create", None)
+    monkeypatch.setattr(shared_arrays.SharedArrays, "source", None)
     assert pool.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
 
 

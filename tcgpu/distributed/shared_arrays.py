@@ -63,14 +63,9 @@ class SharedArrays:
 
     def source(self):
         """The SharedFile, created at the first call; None if there is no space for it."""
-        if self._shared is None:
-            self._create()
-        return self._shared
-
-    def _create(self):
-        folder = _folder_with_space(sum(array.nbytes for array in self.arrays))
+        folder = None if self._shared else _folder_with_space(sum(array.nbytes for array in self.arrays))
         if folder is None:
-            return
+            return self._shared
         token = secrets.token_hex(TOKEN // 2)
         try:
             if os.path.isdir(OPEN_FILES):
@@ -85,6 +80,7 @@ class SharedArrays:
             self._shared = SharedFile(path, token, tuple((array.size, array.dtype.str) for array in self.arrays))
         except OSError:  # another process has used the space
             self.close()
+        return self._shared
 
     def close(self):
         file, self._file, self._shared = self._file, None, None
