@@ -1,6 +1,7 @@
 """Names, texts and messages of files, graphs and methods are shown as they are: never as HTML, never as formulas."""
 
 import ast
+import importlib
 import json
 import re
 import zipfile
@@ -84,7 +85,14 @@ def trace(tmp_path_factory):
     return tcgpu.load_trace(path)
 
 
-def test_a_trace_from_a_file(trace):
+@pytest.fixture
+def players(root, monkeypatch):
+    """The module of the site that has recordings in pages."""
+    monkeypatch.syspath_prepend(root / "docs" / "site")
+    return importlib.import_module("players")
+
+
+def test_a_trace_from_a_file(trace, players):
     assert EVIL in trace.method and EVIL in trace.main().kernel and EVIL in trace.lines()[0]["text"]
     assert shown(trace._repr_html_()).count(EVIL) > 3
     traces = tcgpu.insight.Traces([trace])
@@ -92,14 +100,14 @@ def test_a_trace_from_a_file(trace):
     assert EVIL.encode() not in figures.svg(trace.show())
     page = player.page(web_page.recording(trace))
     assert shown(page) and page.count("</script>") == 2 and "<img" not in page.replace("<\\/", "")
-    assert "<img" not in player.part(web_page.recording(trace)) and "<img" not in trace.play()._repr_mimebundle_()[0]
+    assert "<img" not in players.part(web_page.recording(trace)) and "<img" not in trace.play()._repr_mimebundle_()[0]
 
 
-def test_reports_tables_and_steps():
+def test_reports_tables_and_steps(players):
     assert EVIL in shown(tcgpu.check(evil)._repr_html_())
     assert EVIL in shown(Rows([{"graph": EVIL, EVIL: 1}])._repr_html_())
     stepper = tcgpu.step(GRAPH, evil)
-    assert EVIL in stepper.recording["title"] and "<img" not in player.part(stepper.recording)
+    assert EVIL in stepper.recording["title"] and "<img" not in players.part(stepper.recording)
     assert figures.png(stepper._still())
 
 

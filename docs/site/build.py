@@ -20,11 +20,12 @@ from docutils.utils.math import latex2mathml
 from sphinx.cmd.build import build_main
 
 import tcgpu
-from tcgpu import player
 from tcgpu.registry import METHODS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "notebooks"))
+sys.path[:0] = [str(ROOT / "docs" / "site"), str(ROOT / "notebooks")]
+
+import players  # noqa: E402
 
 import run  # noqa: E402
 
@@ -145,7 +146,7 @@ def make_playable(notebook):
             if WIDGET in data:
                 recording = widgets[data.pop(WIDGET)["model_id"]]["state"].get("recording")
                 picture = data.pop("image/png", None)
-                data["text/html"] = player.part(recording, picture) if recording else NO_PANEL
+                data["text/html"] = players.part(recording, picture) if recording else NO_PANEL
             elif "text/html" in data:
                 data["text/html"] = FORMULA.sub(lambda found: latex2mathml.tex2mathml(found[1]), data["text/html"])
             elif "image/png" in data:

@@ -1,10 +1,10 @@
 """How Sphinx writes the site; `build.py` beside this file lays out what it reads."""
 
+import players
 from docutils import nodes
 from docutils.utils.math import latex2mathml
 
 import tcgpu
-from tcgpu import player
 
 project, author, version, release = "tcgpu", "", tcgpu.__version__, tcgpu.__version__
 html_title = f"tcgpu {version}"
@@ -43,8 +43,8 @@ def write_math(writer, node):
 
 def add_player(app, pagename, templatename, context, doctree):
     """Start the players of a page. A page that is opened as a file can load no module, so they are part of the page."""
-    if player.MARK in context.get("body", ""):
-        context["body"] += player.starter()
+    if players.MARK in context.get("body", ""):
+        context["body"] += players.starter()
 
 
 def setup(app):

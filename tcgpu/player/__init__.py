@@ -2,7 +2,7 @@
 
     player.js, player.css    draw a recording inside an element of a page: `play(element, recording)`
     page                     a recording and the player as one HTML file, which needs no network
-    part, starter            a recording as a part of another page; what starts all such parts of a page
+    in_script                a recording as text inside a page; docs/site/ has it as a part of other pages
     widget                   the same as a widget of a notebook
     shapes                   what a drawn view consists of
 
@@ -26,7 +26,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from tcgpu.markup import Markup, element, joined
+from tcgpu.markup import joined
 from tcgpu.player import shapes
 
 PAGE = """<!DOCTYPE html>
@@ -52,11 +52,6 @@ const main = document.getElementById("player");
 play(main, JSON.parse(document.getElementById("recording").textContent));
 main.focus();
 """
-MARK = "tcgpu-recording"  # the class of a part
-START_PARTS = """
-for (const root of document.querySelectorAll(".tcgpu-recording"))
-  play(root, JSON.parse(root.querySelector("script").textContent));
-"""
 
 
 def script() -> str:
@@ -74,26 +69,12 @@ def page(recording: dict) -> str:
     code, sheet = script() + START, style()
     return PAGE.format(
         title=joined(recording["title"]), style=sheet, script=code, allowed_script=_hash(code),
-        allowed_style=_hash(sheet), recording=_json(recording),
+        allowed_style=_hash(sheet), recording=in_script(recording),
     )  # fmt: skip
 
 
-def part(recording: dict, picture: str | None = None) -> Markup:
-    """Return a recording as a part of an HTML page. picture: a PNG in base64, shown where scripts do not run."""
-    source = f"data:image/png;base64,{picture.strip()}" if picture else ""
-    shown = [element("img", alt=recording["title"], src=source)] if picture else []
-    data = element("script", Markup(_json(recording)), type="application/json")
-    return element("div", *shown, data, class_=MARK)
-
-
-def starter() -> Markup:
-    """Return the style and the script, as HTML, that start all parts of a page."""
-    start = element("script", Markup(script() + START_PARTS), type="module")
-    return joined(element("style", Markup(style())), start, between="\n")
-
-
-def _json(recording):
-    """A recording as text that may stand in a script element."""
+def in_script(recording: dict) -> str:
+    """Return a recording as text that may stand in a script element."""
     return json.dumps(recording, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
