@@ -215,7 +215,8 @@ def results(edges, workers, **knobs):
     """The MemberResult of each worker."""
     u, v, *n = edge_arrays(edges)
     names = gpu_names()
-    with one_at_a_time, _shared(u, v, names) as source:
+    shared = _in_parts(u, v, names) if is_on_gpus((u, v)) else _uploaded(*on_host(u, v), names)
+    with one_at_a_time, shared as source:
         for _ in range(1 + RESTARTS):
             task = Division(_key(workers.executor), tuple(names), source, n[0] if n else None, knobs)
             try:
@@ -264,11 +265,6 @@ def is_own(error):
 # ----------------------------------------------------------------------------------------------------- edges of members
 
 
-def _shared(u, v, names):
-    """A context with the edges as members take them, each on its own GPU."""
-    return _in_parts(u, v, names) if is_on_gpus((u, v)) else _uploaded(*on_host(u, v), names)
-
-
 def on_host(u, v):
     """The ends of edges as contiguous NumPy arrays of equal length."""
     u, v = (np.ascontiguousarray(unmasked(runtime.to_host(ends), name)) for ends, name in ((u, "u"), (v, "v")))
@@ -278,6 +274,7 @@ def on_host(u, v):
 
 @contextmanager
 def _in_parts(u, v, names):
+    """The DeviceEdges of parts on GPUs."""
     u, v = ([runtime.named("gpu").contiguous_there(part) for part in ends] for ends in (u, v))  # copies stay to the end
     yield _device_edges(u, v, names)
 
