@@ -320,9 +320,9 @@ class TestCaches:
         ],
     )
     def test_rounds_that_are_left_out_touch_few_new_sectors(self, visits, weights, share):
-        sector, one = np.array(visits), np.zeros(4, int)
+        sector = np.array(visits)
         first = np.isin(np.arange(4), np.unique(sector, return_index=True)[1])
-        found = caches.share_of_new(sector, one, np.arange(4), np.array(weights, float), first, {0: 32 * 100})
+        found = caches.share_of_new(sector, np.arange(4), np.array(weights, float), first, {0: 32 * 100})
         assert found == pytest.approx([share] * 4, rel=0.01)
 
     def test_sectors_that_other_blocks_touch(self):

@@ -18,6 +18,9 @@ CASES = {
     "truss_numbers": "tcgpu.truss_numbers(graph)",
     "list_triangles": "list(map(len, tcgpu.list_triangles(graph, 1 << 16)))",
     "to_scipy": "graph.to_scipy()",
+    "estimate, naive": "tcgpu.estimate(graph, 'naive', lane_steps=1)",
+    "estimate, adaptive": "tcgpu.estimate(graph, 'adaptive', lane_steps=1)",
+    "estimate, bitmap": "tcgpu.estimate(graph, 'bitmap', lane_steps=1)",
 }
 # One process measures each case after the same call with a small graph, which compiles. Freed memory goes back to the
 # system at once (MALLOC_MMAP_THRESHOLD_), so that what is resident is what is in use.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.insight.events import MEMORY_SHIFT, SECTOR, warps_of
+from tcgpu.insight.events import MEMORY_SHIFT, SECTOR, distinct_pairs, warps_of
 from tcgpu.insight.sampling import BESIDE, GROUP
 
 ARRAY_SHIFT = MEMORY_SHIFT - SECTOR.bit_length() + 1  # of the number of a sector: its array
@@ -35,43 +35,51 @@ class Sectors(NamedTuple):
 
 
 def sectors_of(sample):
-    """The Sectors of a sample."""
+    """The Sectors of a sample. Each block's are found alone, which takes less memory."""
     events = sample.events
-    warp = warps_of(events)
-    begins = np.flatnonzero(np.diff(warp, prepend=-1))
-    time = np.arange(warp.size) - np.repeat(begins, np.diff(begins, append=warp.size))  # steps of the warp so far
-    in_global = ~events.shared[events.request]
-    pairs = np.stack([events.request[in_global], events.address[in_global] // SECTOR])
-    request, sector = np.unique(pairs, axis=1)
+    begins = np.flatnonzero(np.diff(events.block, prepend=-1))
+    ends = np.append(begins[1:], events.block.size)
+    order = np.argsort(events.block[begins])
+    found = [_of_block(sample, *span) for span in zip(begins[order], ends[order], strict=True)]
+    found = found or [_of_block(sample, 0, 0)]  # an empty kernel has no events
+    request, sector, first, new, between = (np.concatenate(of_blocks) for of_blocks in zip(*found, strict=True))
+    del found
     step = events.step[request]
-    order = np.lexsort((request, warp[step], time[step], events.block[step]))
-    request, sector, step = request[order], sector[order], step[order]
-    block = events.block[step]
-
-    position = np.arange(request.size)
-    order = np.lexsort((position, sector, block))
-    again = np.concatenate([[False], (np.diff(block[order]) == 0) & (np.diff(sector[order]) == 0)])[: order.size]
-    since = np.zeros(request.size, np.int64)
-    places = np.flatnonzero(again)
-    since[order[places]] = order[places] - order[places - 1]
-    first = np.ones(request.size, bool)
-    first[order[places]] = False
-
-    weight = sample.weight[step]
-    new = share_of_new(sector, block, sample.group[step], weight, first, sample.sizes)
-    fresh = first * new * weight
-    touched = np.concatenate([[0], np.cumsum(fresh)])  # sectors touched first, up to each row
-    start = np.searchsorted(block, block)  # the first row of the block
-    between = touched[np.minimum(start + since, request.size)] - touched[start]
-    popularity = other_blocks(sector, block, weight, first, fresh) / max(1, sample.chosen.size - 1)
-    changes = ~events.of_kind("load")
-    written = np.isin(sector, sector[changes[request]])
-    private = 1.0
-    group = block >= sample.chosen.size + BESIDE
-    if sample.groups and group.any():
-        alone = np.unique(np.stack([warp[step][group], sector[group]]), axis=1).shape[1]
-        private = np.unique(np.stack([block[group], sector[group]]), axis=1).shape[1] / alone
+    block, weight = events.block[step], sample.weight[step]
+    fresh = (first * new * weight).astype(np.float32)
+    popularity = (other_blocks(sector, block, weight, first, fresh) / max(1, sample.chosen.size - 1)).astype(np.float32)
+    written = np.isin(sector, sector[~events.of_kind("load")[request]])
+    private, group = 1.0, np.flatnonzero(block >= sample.chosen.size + BESIDE)
+    if sample.groups and group.size:
+        alone = distinct_pairs(warps_of(events)[step[group]], sector[group])[0].size
+        private = distinct_pairs(block[group], sector[group])[0].size / alone
     return Sectors(request, block, first, new, fresh, between, popularity, written, private)
+
+
+def _of_block(sample, begin, end):
+    """Request, sector, first, new and between: of the block whose steps are `begin` to `end` - 1."""
+    events, steps = sample.events, np.arange(begin, end)
+    warp = events.warp[begin:end]
+    begins = np.flatnonzero(np.diff(warp, prepend=-1))
+    time = steps - np.repeat(steps[begins], np.diff(begins, append=warp.size))  # steps of the warp so far
+    low, high = np.searchsorted(events.step, [begin, end])
+    request = np.repeat(np.arange(low, high, dtype=np.int32), events.lanes[low:high])
+    in_global = ~events.shared[request]
+    sector = events.address[events.first[low] : events.first[high]][in_global] // SECTOR
+    request, sector, _ = distinct_pairs(request[in_global], sector)
+    step = events.step[request] - begin
+    order = np.lexsort((request, warp[step], time[step]))
+    request, sector, step = request[order], sector[order], step[order] + begin
+
+    order = np.argsort(sector, kind="stable")
+    places = 1 + np.flatnonzero(np.diff(sector[order]) == 0)
+    first, since = np.ones(request.size, bool), np.zeros(request.size, np.int32)
+    first[order[places]] = False
+    since[order[places]] = order[places] - order[places - 1]
+    weight = sample.weight[step]
+    new = share_of_new(sector, sample.group[step], weight, first, sample.sizes)
+    touched = np.append(0, np.cumsum(first * new * weight))  # sectors touched first, up to each row
+    return request, sector, first, new.astype(np.float32), touched[since].astype(np.float32)
 
 
 def other_blocks(sector, block, weight, first, fresh):
@@ -83,18 +91,17 @@ def other_blocks(sector, block, weight, first, fresh):
     found, rows = np.zeros(sector.size), np.flatnonzero(first)
     if not rows.size:
         return found
-    array = sector[rows] >> ARRAY_SHIFT
-    _, which = np.unique(array, return_inverse=True)
-    shift = np.ceil(np.log2(np.bincount(which, weight[rows]) / np.bincount(which))).astype(int)[which]
-    _, region = np.unique(np.stack([array, sector[rows] >> shift]), axis=1, return_inverse=True)
-    _, own = np.unique(np.stack([region, block[rows]]), axis=1, return_inverse=True)
-    others = np.bincount(region, fresh[rows])[region] - np.bincount(own, fresh[rows])[own]
-    found[rows] = others / (1 << shift)
+    sector, block, fresh = sector[rows], block[rows], fresh[rows]
+    _, which = np.unique(sector >> ARRAY_SHIFT, return_inverse=True)
+    shift = np.ceil(np.log2(np.bincount(which, weight[rows]) / np.bincount(which))).astype(np.int8)[which]
+    _, region = np.unique(sector >> shift << shift, return_inverse=True)
+    _, own = np.unique(region * (1 + int(block.max())) + block, return_inverse=True)
+    found[rows] = (np.bincount(region, fresh)[region] - np.bincount(own, fresh)[own]) / (1 << shift.astype(int))
     return found
 
 
-def share_of_new(sector, block, group, weight, first, sizes):
-    """For each row of Sectors, how many of the first touches of sectors that it stands for are first ones, as a share.
+def share_of_new(sector, group, weight, first, sizes):
+    """For each row of a block, how many of the first touches of sectors that it stands for are first ones, as a share.
 
     If n of all N visits were traced, and found d different sectors, of which s were visited once: then all visits find
     about d * (N / n)^(s / d), by Heaps' law, and not more than an array has. A burst of rounds is a visit.
@@ -102,20 +109,15 @@ def share_of_new(sector, block, group, weight, first, sizes):
     found = np.ones(sector.size)
     if not (weight > 1).any():
         return found
-    array = sector >> ARRAY_SHIFT
-    order = np.lexsort((group, sector, block))
-    is_visit = (
-        np.diff(block[order], prepend=-1) | np.diff(sector[order], prepend=-1) | np.diff(group[order], prepend=-1)
-    )
-    visits = order[np.flatnonzero(is_visit)]
-    begins = np.flatnonzero(np.diff(block[visits], prepend=-1) | np.diff(sector[visits], prepend=-1))
+    order = np.lexsort((group, sector))
+    visits = order[np.flatnonzero(np.diff(sector[order], prepend=-1) | np.diff(group[order], prepend=-1))]
+    begins = np.flatnonzero(np.diff(sector[visits], prepend=-1))
     counts = np.diff(begins, append=visits.size)
-    _, which = np.unique(np.stack([block, array]), axis=1, return_inverse=True)  # of blocks with arrays
+    arrays, which = np.unique(sector >> ARRAY_SHIFT, return_inverse=True)
     n, all_visits = np.bincount(which[visits]), np.bincount(which[visits], weight[visits])
     of_sectors = which[visits[begins]]
     different, once = np.bincount(of_sectors), np.bincount(of_sectors, counts == 1)
-    size = np.full(different.size, np.inf)
-    size[which] = [sizes.get(number, np.inf) / SECTOR for number in array.tolist()]
+    size = np.array([sizes.get(number, np.inf) / SECTOR for number in arrays.tolist()])
     expected = np.minimum(different * (all_visits / n) ** (once / different), np.maximum(size, different))
     return np.minimum(1, expected / np.bincount(which, first * weight))[which]
 
@@ -137,7 +139,7 @@ def found_in(sectors, sample, gpu, resident, shared, touched_bytes, running=1.0)
     l1_sectors = L1_USED * max(32 << 10, gpu.l1_bytes - resident * (shared + 1024)) / SECTOR
     l2_bytes = L2_USED * gpu.l2_bytes
     warps = sample.warps
-    private = max(1 / warps, sectors.private ** (np.log(warps) / np.log(GROUP))) if warps > 1 else 1.0
+    private = max(1 / warps, sectors.private ** float(np.log(warps) / np.log(GROUP))) if warps > 1 else 1.0
     of_units = sectors.block < sample.chosen.size
     a_unit = max(1.0, np.average(
         np.bincount(sectors.block[of_units], sectors.fresh[of_units], sample.chosen.size), weights=1 / sample.expected

@@ -60,19 +60,18 @@ class Steps:
         self.scale[: sample.chosen.size], self.time_scale[: sample.chosen.size] = sample.scale, sample.time_scale
         numbers, position = np.unique(events.step_site, return_inverse=True)
         sites = [events.sites[number] for number in numbers.tolist()]
-        self.barrier = np.array([site.barrier for site in sites], int)[position]
+        self.barrier = np.array([site.barrier for site in sites], np.int16)[position]
         alone = (events.in_flight == 0) | (np.diff(self.warp, prepend=-1) != 0)
         self.runs = np.flatnonzero(alone)  # first steps of those that wait together
-        counts = np.array([site.counts for site in sites], int).reshape(-1, 4)[position]
+        counts = np.array([site.counts for site in sites], np.int16).reshape(-1, 4)
         load, store, atomic = (events.of_kind(kind) for kind in ("load", "store", "atomic"))
         shared, signed = events.shared, np.isin(events.site, list(events.signed))
         self.load, self.store, self.atomic = load, store, atomic
         parts = (load & ~signed, load & signed, shared & ~signed, shared & signed, store, atomic)
-        self.kinds = np.column_stack(
-            [counts, np.ones(self.warp.size), *(self.per_step(part) for part in parts), self.barrier]
-        )
+        of_parts = (self.per_step(part).astype(np.int16) for part in parts)
+        self.kinds = [*counts.T[:, position], np.ones(self.warp.size, np.int16), *of_parts, self.barrier]
         begins = np.flatnonzero(np.diff(self.warp, prepend=-1))
-        before = np.cumsum(self.barrier) - self.barrier
+        before = np.cumsum(self.barrier, dtype=np.int32) - self.barrier
         self.part = before - np.repeat(before[begins], np.diff(begins, append=self.warp.size))  # barriers so far
         self.parts = np.flatnonzero(np.diff(self.warp, prepend=-1) | np.diff(self.part, prepend=-1))  # first steps
 
@@ -111,15 +110,15 @@ class Steps:
         )
         in_shared = events.shared & ~events.of_kind("store", shared=True)
         loads = (self.largest(self.load * wait) for wait in (1, waits_l2, waits_memory))
-        waits = np.column_stack([
+        waits = np.stack([each.astype(np.float32) for each in (
             *map(self.longest_of_run, loads), self.largest(self.load * (events.sectors - 1)),
             self.longest_of_run(self.largest(in_shared) * (self.largest(self.load) == 0)),
             self.largest(events.shared * (events.wavefronts - 1)), self.largest(self.atomic), self.barrier,
-        ])  # fmt: skip
+        )], axis=1)  # fmt: skip
         changes = self.store | self.atomic
         return Demand(
             kinds=np.column_stack(
-                [self.scale * np.bincount(self.block, kind * self.sample.weight, self.blocks) for kind in self.kinds.T]
+                [self.scale * np.bincount(self.block, kind * self.sample.weight, self.blocks) for kind in self.kinds]
             ),
             l1=self.per_block((self.load | self.store) * events.sectors),
             l2=self.per_block(self.load * miss_l1 + changes * events.sectors),
@@ -144,7 +143,9 @@ class Demand:
 
     def times(self, gpu):
         """How long each step takes, in nanoseconds, if no other warp is in the way."""
-        return self.steps.kinds @ cycles() / gpu.clock_ghz + self.waits @ waits_of(gpu)
+        computing = sum(kind * each for kind, each in zip(self.steps.kinds, cycles(), strict=True))
+        waiting = sum(wait * each for wait, each in zip(self.waits.T, waits_of(gpu), strict=True))
+        return computing / gpu.clock_ghz + waiting
 
     def longest(self, times):
         """How long each block takes by itself, from the times of its steps: in each part, its slowest warp."""

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tcgpu.arrays import blocks
 from tcgpu.engines.simulator import WARP
 
 SECTOR = 32  # bytes
@@ -58,7 +59,7 @@ class Events:
     @cached_property
     def request(self):
         """The request of each access."""
-        return np.repeat(np.arange(self.lanes.size), self.lanes)
+        return np.repeat(np.arange(self.lanes.size, dtype=np.int32), self.lanes)
 
     @cached_property
     def first(self):
@@ -86,10 +87,14 @@ class Events:
     @cached_property
     def sectors(self):
         """How many sectors each request touches; an atomic one as often as lanes meet on one of its addresses."""
-        request, address, lanes = distinct_pairs(self.request, self.address)
-        atomic = np.where(self.atomic[request], lanes, 1)
-        request, _, most = reduce_pairs(np.maximum, request, address // SECTOR, atomic)
-        return np.bincount(request, most, self.lanes.size).astype(np.int64)
+        found = np.zeros(self.lanes.size, np.int64)
+        for block in blocks(found.size):
+            part = slice(self.first[block.start], self.first[block.stop])
+            request, address, lanes = distinct_pairs(self.request[part], self.address[part])
+            atomic = np.where(self.atomic[request], lanes, 1)
+            request, _, most = reduce_pairs(np.maximum, request, address // SECTOR, atomic)
+            np.add.at(found, request, most)
+        return found
 
     @cached_property
     def meeting(self):

@@ -15,10 +15,10 @@ and, for the time, by how many steps the slowest warp takes.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from tcgpu.arrays import blocks
 from tcgpu.engines.simulator import WARP, Dim3
 from tcgpu.errors import MethodError
 from tcgpu.insight.events import Events
@@ -192,7 +192,9 @@ def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
         units=units.number,
         warps=units.of_task,
         chosen=chosen,
-        expected=np.maximum(1 - (1 - of_size) * (1 - of_work) * (1 - of_cost), 1 / units.number)[chosen],
+        expected=np.maximum(
+            1 - np.prod([1 - each[chosen] for each in (of_size, of_work, of_cost)], axis=0), 1 / units.number
+        ),
         scale=units.cut_scale(sums, units.accesses),
         time_scale=units.cut_scale(of_slowest, units.longest),
         features=(sums, largest),
@@ -325,20 +327,30 @@ def features(graph, units, warps, tasks=None):
         if name not in known:
             raise MethodError(unknown("kind of tasks", name, known))
     for sharing in (SHARINGS if tasks is None else tasks[:1]) if graph.m else ():
-        work = slice(None) if tasks is None else [WORK.index(tasks[1])]
-        items = of_columns(graph, work_of_nonzeros(graph)) if "columns" in sharing else work_of_nonzeros(graph)
-        counts = np.diff(graph.col_ptr) if "columns" in sharing else np.ones(graph.m)
-        items, twice = np.column_stack([counts, items[:, work]]).astype(np.float32), "long" in sharing
-        if not 1 + twice <= units <= (1 + twice) * (items.shape[0] + warps):
+        size, twice = graph.n if "columns" in sharing else graph.m, "long" in sharing
+        if not 1 + twice <= units <= (1 + twice) * (size + warps):
             continue
-        ends = shares(items.shape[0], units // (1 + twice), warps)
-        if twice:
-            late = (np.diff(graph.col_ptr) < LONG_COLUMN)[:, None]
-            items, ends = np.concatenate([items * ~late, items * late]), np.concatenate([ends[:-1], graph.n + ends])
-        sums, largest = of_units(items[::-1] if "backwards" in sharing else items, ends, units)
+        ends = shares(size, units // (1 + twice), warps)
+        ends = np.concatenate([ends[:-1], graph.n + ends]) if twice else ends
+        ends = np.append(ends, np.repeat(ends[-1], units + 1 - ends.size))
+        items = items_of(graph, sharing, WORK if tasks is None else tasks[1:2])
+        sums, largest = of_units(items, ends)
         if tasks and len(tasks) > 2:
-            largest = of_turns(graph, ends, units, work_of_nonzeros(graph)[:, work[0]], tasks[2])
+            largest = of_turns(graph, ends, units, work_of_nonzeros(graph, tasks[1]), tasks[2])
         yield sums, largest
+
+
+def items_of(graph, sharing, kinds):
+    """Yield an array a feature: of each nonzero or column, in turn, its nonzeros, then its work of each kind."""
+    for kind in (None, *kinds):
+        if "columns" not in sharing:
+            yield np.ones(graph.m, np.float32) if kind is None else work_of_nonzeros(graph, kind)
+            continue
+        lengths = graph.column_lengths
+        items = lengths.astype(np.float32) if kind is None else of_columns(graph, work_of_nonzeros(graph, kind))
+        if "long" in sharing:
+            items = np.concatenate([items * (lengths >= LONG_COLUMN), items * (lengths < LONG_COLUMN)])
+        yield items[::-1] if "backwards" in sharing else items
 
 
 def of_tasks(rows, units):
@@ -351,9 +363,9 @@ def of_tasks(rows, units):
 
 def of_columns(graph, work):
     """The sums of the work of the nonzeros of each column."""
-    found = np.zeros((graph.n, work.shape[1]), np.float32)
+    found = np.zeros(graph.n, np.float32)
     filled = np.flatnonzero(np.diff(graph.col_ptr))
-    found[filled] = np.add.reduceat(work, graph.col_ptr[filled], axis=0)
+    found[filled] = np.add.reduceat(work, graph.col_ptr[filled])
     return found
 
 
@@ -368,19 +380,19 @@ def shares(items, units, warps):
     return np.linspace(0, items, units + 1).astype(np.int64)
 
 
-def of_units(items, ends, units):
-    """The features of units: 1, how many items they have, and what the items have; of all items, and the largest."""
-    ends = np.append(ends, np.repeat(ends[-1], units + 1 - ends.size))
-    found = []
-    for of_all in (True, False):
-        parts = [np.ones(ends.size - 1), np.diff(ends) if of_all else np.minimum(1, np.diff(ends))]
-        for item in items.T:
-            if of_all:
-                parts.append(np.diff(np.concatenate([[0], np.cumsum(item, dtype=float)])[ends]))
-            else:
-                parts.append(np.maximum.reduceat(item, np.minimum(ends[:-1], item.size - 1)))
-        found.append(np.stack(parts, axis=1).astype(np.float32))
-    return tuple(found)
+def of_units(items, ends):
+    """The features of units: 1, how many items they have, and what the items have; of all items, and the largest.
+
+    items: an array a feature, for one at a time to be in memory. ends: the first item of each unit, and the last's end.
+    """
+    counts = np.diff(ends)
+    ones, filled = np.ones(counts.size, np.float32), np.flatnonzero(counts)
+    sums, largest = [ones, counts.astype(np.float32)], [ones, np.minimum(1, counts).astype(np.float32)]
+    for item in items:
+        sums.append(np.zeros(counts.size, np.float32))
+        sums[-1][filled] = np.add.reduceat(item, ends[filled], dtype=float)
+        largest.append(np.maximum.reduceat(item, np.minimum(ends[:-1], item.size - 1)))
+    return np.stack(sums, axis=1), np.stack(largest, axis=1)
 
 
 def of_turns(graph, ends, units, work, lanes):
@@ -389,23 +401,38 @@ def of_turns(graph, ends, units, work, lanes):
     ends: the first column of each unit, and the last column's end. lanes: "columns" if a lane takes the nonzeros of a
     column of its own, one a turn; "nonzeros" if neighbouring lanes take neighbouring nonzeros of the unit.
     """
-    first = graph.col_ptr[np.append(ends, np.repeat(ends[-1], units + 1 - ends.size))]
-    unit, nonzero = np.repeat(np.arange(units), np.diff(first)), np.arange(graph.m)
-    turn = nonzero - graph.col_ptr[graph.col_of] if lanes == "columns" else (nonzero - first[unit]) // WARP
-    turns = np.zeros(units, np.int64)
-    np.maximum.at(turns, unit, turn + 1)
-    begins = np.concatenate([[0], np.cumsum(turns)])
+    index = np.int32 if graph.m < 2**31 else np.int64
+    first = graph.col_ptr[ends].astype(index)
+    unit = np.repeat(np.arange(units, dtype=np.int32), np.diff(first))
+    begins = graph.col_ptr[:-1].astype(index)[graph.col_of] if lanes == "columns" else first[unit]
+    turn = np.subtract(np.arange(graph.m, dtype=index), begins, out=begins)
+    if lanes == "nonzeros":
+        turn //= WARP
+    turns = np.zeros(units, index)
+    np.maximum.at(turns, unit, turn)
+    turns[np.diff(first) > 0] += 1
+    begins = np.append(0, np.cumsum(turns, dtype=np.int64))
+    turn += begins[:-1].astype(index)[unit]  # of all turns
     most = np.zeros(begins[-1], np.float32)
-    np.maximum.at(most, begins[unit] + turn, work)
-    sums = np.concatenate([[0], np.cumsum(most, dtype=float)])[begins]
-    return np.stack([np.ones(units), turns, np.diff(sums)], axis=1)
+    np.maximum.at(most, turn, work)
+    sums = np.zeros(units)
+    filled = np.flatnonzero(turns)
+    sums[filled] = np.add.reduceat(most, begins[filled], dtype=float)
+    return np.stack([np.ones(units), turns, sums], axis=1)
 
 
-@lru_cache(maxsize=2)
-def work_of_nonzeros(graph):
-    """How much work each nonzero is, a row each: a column for each of WORK."""
-    lengths = np.diff(graph.col_ptr).astype(np.float32)
-    rest = (graph.col_ptr[1:][graph.col_of] - np.arange(1, graph.m + 1)).astype(np.float32)
-    of_row = lengths[graph.row_idx]
-    few, many = np.minimum(of_row, rest), np.maximum(of_row, rest)
-    return np.stack([of_row, of_row + rest, few * np.log2(2 + many), of_row * np.log2(2 + rest)], axis=1)
+def work_of_nonzeros(graph, kind):
+    """How much work of a kind, one of WORK, each nonzero is (float32)."""
+    lengths, work = graph.column_lengths.astype(np.float32), np.empty(graph.m, np.float32)
+    for block in blocks(graph.m):
+        of_row, ends = lengths[graph.row_idx[block]], graph.col_ptr[1:][graph.col_of[block]]
+        rest = (ends - np.arange(block.start + 1, block.stop + 1)).astype(np.float32)
+        if kind == "lookups":
+            work[block] = of_row
+        elif kind == "merge":
+            work[block] = of_row + rest
+        elif kind == "search":
+            work[block] = np.minimum(of_row, rest) * np.log2(2 + np.maximum(of_row, rest))
+        else:
+            work[block] = of_row * np.log2(2 + rest)
+    return work

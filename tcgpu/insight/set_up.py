@@ -20,7 +20,7 @@ from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
 
 SIMULATED_EDGES = 30_000  # up to which other kernels run in the simulator
-PART = 1 << 22  # nonzeros at a time, which limits the memory for intermediate arrays
+PART = 1 << 18  # nonzeros at a time, which limits the memory for intermediate arrays
 
 ON_DEVICE = device_graph.prepare, adaptive.prepare  # what makes a DeviceGraph of a graph, on a GPU
 
@@ -77,8 +77,8 @@ def set_up(plan, graph):
 def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
     for part in parts_of(u.size):
         i, j = u[part], v[part]
-        lengths += np.bincount(j, minlength=lengths.size).astype(np.int32)
-        in_columns += np.bincount(i, minlength=in_columns.size).astype(np.int32)
+        np.add.at(lengths, j, np.int32(1))  # another type than that of the counters takes 40 times as long
+        np.add.at(in_columns, i, np.int32(1))
         np.maximum.at(reach, j, np.minimum(edge_sums.NOT_LOCAL, ((i >> 6) - (j >> 6)) >> 5))
 
 
@@ -97,7 +97,7 @@ def find_hubs(histogram, hubs, most):
 
 def count_rows_by_degree(u, v, packed, rows):
     for part in parts_of(u.size):
-        rows += np.bincount(in_degree_order(u[part], v[part], packed)[0], minlength=rows.size).astype(np.int32)
+        np.add.at(rows, in_degree_order(u[part], v[part], packed)[0], np.int32(1))
 
 
 def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
@@ -168,7 +168,7 @@ def fill_empty_columns(col_of, col_ptr):
 
 def count_rows(row_idx, counts):
     for part in parts_of(row_idx.size):
-        counts += np.bincount(row_idx[part], minlength=counts.size)
+        np.add.at(counts, row_idx[part], np.int32(1))
 
 
 def measure_columns(
