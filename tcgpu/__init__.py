@@ -8,6 +8,8 @@ Importing the package imports nothing heavy: each name is imported when it is fi
 """
 
 import importlib
+import importlib.machinery
+import sys
 import warnings
 from typing import TYPE_CHECKING
 
@@ -82,6 +84,16 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 _MODULES = {"generate": "generators", "datasets": "datasets", "plots": "plots", "distributed": "distributed"}
 # public name of 0.1 -> its name now
 _RENAMED = {"parts": "distributed"}
+# module of 0.2 that documentation named -> where it is now, with what is inside it
+_MOVED = {
+    "checking": "insight.checking",
+    "engines.faults": "insight.faults",
+    "formats.files": "files",
+    "four_vertices": "subgraphs.four_vertices",
+    "lab.plots": "plots",
+    "simulation": "insight.simulation",
+    "tracing": "insight",
+}
 
 __all__ = [
     "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "KernelError", "Knob", "Method", "MethodError",
@@ -112,3 +124,24 @@ def __getattr__(name):
 
 def __dir__():
     return sorted(__all__)
+
+
+class _Moved:
+    """Imports a module of `_MOVED`, asked for when there is none of that name."""
+
+    def find_spec(self, name, *_):
+        for old, new in _MOVED.items():
+            if f"{name}.".startswith(f"tcgpu.{old}."):
+                found = name.replace(old, new, 1)
+                warnings.warn(f"{name} is {found} now", DeprecationWarning, stacklevel=2)
+                return importlib.machinery.ModuleSpec(name, self, origin=found)
+        return None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        sys.modules[module.__name__] = importlib.import_module(module.__spec__.origin)
+
+
+sys.meta_path.insert(0, _Moved())  # the folder of a module that moved would find what is inside it by its old name

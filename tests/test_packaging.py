@@ -169,6 +169,18 @@ def test_names_of_the_version_before_warn(old, new):
     assert f"`tcgpu.{old}` is `tcgpu.{new}` now" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("old, new", [*tcgpu._MOVED.items(), ("tracing.result", "insight.result")])
+def test_modules_of_the_version_before_warn(old, new):
+    with pytest.warns(DeprecationWarning, match=f"^tcgpu.{old} is tcgpu.{new} now$"):
+        sys.modules.pop(f"tcgpu.{old}", None)
+        assert importlib.import_module(f"tcgpu.{old}") is importlib.import_module(f"tcgpu.{new}")
+
+
+def test_a_module_that_there_is_not_is_missed_by_its_name():
+    with pytest.raises(ModuleNotFoundError, match="tcgpu.trace_of_nothing"):
+        importlib.import_module("tcgpu.trace_of_nothing")
+
+
 def test_importing_is_quick_and_imports_nothing_heavy():
     code = (
         "import sys, time; start = time.process_time(); import tcgpu; "
