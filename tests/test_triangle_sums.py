@@ -50,7 +50,7 @@ def reduction_of(case, order="degree"):
         raise Found(*given)
 
     with pytest.raises(Found) as caught:
-        reductions.reduce_triangles(GRAPH, f, **options, order=order, sums=found)
+        reductions.reduce_triangles(GRAPH, f, **options, order=order, totals=found)
     return caught.value.args
 
 
@@ -156,7 +156,7 @@ def test_compiled_kernels_add_up_what_the_cpu_does(case, processor):
     f, options = CASES[case]
     kernel_of(case)
     with processor.instead_of_the_simulator(seed=7):
-        found = reductions.reduce_triangles(GRAPH, f, **options, order="degree", sums=triangle_sums.sums)
+        found = reductions.reduce_triangles(GRAPH, f, **options, order="degree", totals=triangle_sums.totals)
     assert same(found, tcgpu.reduce_triangles(GRAPH, f, **options, order="degree"))
 
 
@@ -164,7 +164,7 @@ def test_compiled_kernels_add_up_what_the_cpu_does(case, processor):
 def test_an_exception_in_a_compiled_kernel_is_noticed(processor):
     kernel_of("late")
     with processor.instead_of_the_simulator(), pytest.raises(MethodError, match="f raises an exception"):
-        reductions.reduce_triangles(GRAPH, late, order="degree", sums=triangle_sums.sums)
+        reductions.reduce_triangles(GRAPH, late, order="degree", totals=triangle_sums.totals)
 
 
 @pytest.mark.ptx

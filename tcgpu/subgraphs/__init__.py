@@ -92,5 +92,5 @@ def reduce_triangles(
 
         with on_engine(triangle_sums.METHOD, engine, options["max_seconds"]):
             return reductions.reduce_triangles(
-                graph, f, vertex_values, edge_values, bins, per, order, triangle_sums.sums
+                graph, f, vertex_values, edge_values, bins, per, order, triangle_sums.totals
             )

@@ -41,13 +41,18 @@ def integer_totals(sums):
     return low, high.view(np.int64)
 
 
-def float_totals(sums):
-    """The sums of all copies, each rounded once (float64)."""
+def float_totals(sums, totals=None):
+    """The sums of all copies, each rounded once (float64).
+
+    In `totals`, an array of zeros; without it, in the memory of the lowest words.
+    """
     size = sums.shape[2] - CACHE_LINE
     used = np.flatnonzero(sums[:, :FLAGS, size].any(axis=0)) % WORDS
-    totals = np.zeros(size)
+    first = int(used.min(initial=WORDS - 1))
+    if totals is None:
+        totals = sums[0, first, :size].view(np.float64)
     if used.size:
-        first, last = int(used.min()), min(int(used.max()) + 3, WORDS)
+        last = min(int(used.max()) + 3, WORDS)
         run_threads(_round, sums, first, last, totals, workers=shares(size))
     if sums[:, FLAGS, size].any():
         flags = np.bitwise_or.reduce(sums[:, FLAGS, :size])
@@ -111,6 +116,13 @@ def add_float(sums, index, value, shared):
     while left:
         row += 1
         left = _add_word(sums, row, index, left, shared)
+
+
+@jit
+def add_float_from(sums, index, value, first):
+    """The same if it is one of the sums from `first` on that are here; workers share them."""
+    if first <= index < first + sums.shape[1] - CACHE_LINE:
+        add_float(sums, index - first, value, True)
 
 
 @jit

@@ -61,7 +61,7 @@ def for_orbits(graph):
     support = cpu.widened(support)
 
     def summed(f, **values):
-        return reductions.reduce_triangles(graph, f, **values, per="edge", order="natural", sums=triangle_sums.sums)
+        return reductions.reduce_triangles(graph, f, **values, per="edge", order="natural", totals=triangle_sums.totals)
 
     triangles = summed(_of_other_edges, edge_values=support - 1)
     neighbours = summed(_of_third_vertices, vertex_values=graph.degrees.astype(np.int64) - 2)

@@ -35,6 +35,7 @@ from tcgpu.errors import GraphError, MethodError
 from tcgpu.graph import unmasked
 from tcgpu.subgraphs.exact_sums import (
     add_float,
+    add_float_from,
     add_integer,
     float_totals,
     integer_totals,
@@ -47,7 +48,10 @@ PLACES = "graph", "vertex", "edge"
 MOST_BINS = 2**31 - 1
 SAMPLE_EDGES, SAMPLE_ROWS = 16, 64  # edges whose first triangle is looked at, and how many rows for it
 ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "range", "round", "sum"}
-MOST_SUMS = 8  # times the columns: the most memory for sums of floats
+MOST_SUMS = 8  # times the columns: the most memory for sums of floats, and what is beside them
+BESIDE = 12  # bytes for each edge: its value in the order to work in, and its place there
+LEAST_WORDS = 2  # that a sum of floats takes, most often
+MOST_PIECES = 12  # of the sums
 FEW_SUMS = 1 << 12  # every worker has an array of its own, of any size, for no more sums than these
 
 I32 = np.int32
@@ -80,10 +84,10 @@ class Reduction(NamedTuple):
         return MethodError(f"f returns bin {found} for the triangle {tuple(triangle)}; bins are 0 to {self.size - 1}")
 
 
-def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, per="graph", order="auto", sums=None):
+def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, per="graph", order="auto", totals=None):
     """As `tcgpu.reduce_triangles`, for a Graph.
 
-    sums: the function of a Graph and a Reduction that adds up, if not this module's. It returns sums as `exact_sums`.
+    totals: the function of a Graph and a Reduction that adds up, if not this module's.
     """
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
@@ -109,15 +113,11 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
                 edge_values[at[block]] = given[block]
     size = {"graph": 1 if bins is None else bins, "vertex": graph.n, "edge": graph.m}[per]
     reduction = Reduction(function, results, floats, bins, per, size, number, vertex_values, edge_values)
-    sums = (sums or _sums)(own, reduction)
+    totals = (totals or _totals)(own, reduction)
     del edge_values, vertex_values, reduction
     if per == "graph" and bins is None:
-        if floats:
-            return float(float_totals(sums)[0])
-        low, high = integer_totals(sums)
-        return (int(high[0]) << 64) + int(low[0])
-    totals = float_totals(sums) if floats else _within_int64(*integer_totals(sums))
-    del sums
+        return float(totals[0]) if floats else (int(totals[1][0]) << 64) + int(totals[0][0])
+    totals = totals if floats else _within_int64(*totals)
     if own is graph or per == "graph":
         return totals
     return totals[own.rank] if per == "vertex" else in_edge_order_of(graph, own, totals)
@@ -214,45 +214,69 @@ def _some_triangles(graph):
             yield u, v, w, uv, at_u + rows_u.index(w), at_v + rows_v.index(w)
 
 
-def _sums(graph, reduction):
-    """The sums of a Reduction."""
-    part = all_edges(graph)
+def _totals(graph, reduction):
+    """The sums of a Reduction: floats, each rounded once, or the low and the high words of integers.
+
+    Many sums of floats that would take too much memory are added up in pieces: the triangles are then found for each.
+    """
+    part, size = all_edges(graph), reduction.size
     workers = workers_for(part)
-    shared = workers > MAX_COPIES and reduction.size > FEW_SUMS
     bounds = chunk_bounds(graph, part, workers)
     marks = np.zeros((workers, graph.n), np.int32)
     hits = np.empty((workers, graph.max_column, 2), np.int32)
     fault = np.zeros(5, np.int64)  # how many, and of the first: u, v, w, and the bin
-    put = putting(uncached, (add_integer, add_float), *reduction.returns)
     take_vertex = _no_values if reduction.vertex_values is None else _values
     take_edge = _no_values if reduction.edge_values is None else _values
 
-    while True:
-        copies, most = 1 if shared else workers, None
-        sums = zero_sums(copies, reduction.size, reduction.floats)
-        if reduction.floats and reduction.size > FEW_SUMS:
-            most = MOST_SUMS * graph.nbytes // (8 * copies * reduction.size)
-            if copies == 1:
-                most = max(most, 6)  # words are enough for floats of both signs that differ by up to 1e19
+    def added(copies, first, last, most):
+        """Sums `first` to `last` - 1, of which the floats of each copy may take `most` words; None if they take more"""
+        sums = zero_sums(copies, last - first, reduction.floats)
+        how, add = (None if copies == workers else True), add_float
+        if last - first < size:
+            how, add = first, add_float_from
+        put = putting(uncached, (add_integer, add), *reduction.returns)
         queue = np.array([0, bounds.size - 1], np.int64)
         if graph.max_column > 1:  # always by other threads: Numba swallows an interrupt while it finds the type of f
             run_threads(_loop_for(reduction.f), graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put,
                         take_vertex, reduction.vertex_values, take_edge, reduction.edge_values, reduction.number, marks,
-                        hits, reduction.size, True if shared else None, most, sums, fault,
-                        workers=workers, queue=queue)  # fmt: skip
+                        hits, size, how, most, sums, fault, workers=workers, queue=queue)  # fmt: skip
         if fault[0]:
             *triangle, found = fault[1:].tolist()
             raise reduction.no_bin(triangle, found)
-        if most is None or max(map(words_in_use, sums)) <= most:
-            return sums
-        if copies == 1:
+        return sums if most is None or max(map(words_in_use, sums)) <= most else None
+
+    copies = 1 if workers > MAX_COPIES and size > FEW_SUMS else workers
+    if not reduction.floats:
+        return integer_totals(added(copies, 0, size, None))
+    if size <= FEW_SUMS:
+        return float_totals(added(copies, 0, size, None))
+    room = MOST_SUMS * graph.nbytes - BESIDE * graph.m - marks.nbytes - hits.nbytes
+    if LEAST_WORDS * 8 * copies * size > room:
+        copies = 1
+    totals, first, pieces = None, 0, 1
+    while first < size:
+        last = min(first - (-size // pieces), size)
+        sums = added(copies, first, last, room // (8 * copies * (last - first)))
+        if sums is not None and pieces == 1:
+            return float_totals(sums)
+        if sums is not None:
+            float_totals(sums, totals[first:last])
+            first = last
+        elif copies > 1:
+            copies = 1
+        elif pieces < MOST_PIECES:
+            pieces += 1
+            if totals is None:
+                totals, room = np.zeros(size), room - 8 * size
+        else:
+            needs = 8e-6 * size * (room // (8 * -(-size // pieces)) + 1)
             raise GraphError(
-                f"the exact sums of these floats take {8e-6 * reduction.size * (most + 1):,.0f} MB or more, and the "
-                f"columns of the graph {graph.nbytes / 1e6:,.0f} MB: some floats are too small beside others. Let f "
-                "return 0.0 for those below 1e-19 times the largest"
+                f"the exact sums of these floats take {needs:,.0f} MB or more, and the columns of the graph "
+                f"{graph.nbytes / 1e6:,.0f} MB: some floats are too small beside others. Let f return 0.0 for those "
+                "below 1e-19 times the largest"
             )
         del sums
-        shared = True
+    return totals
 
 
 def _within_int64(low, high):
@@ -314,16 +338,16 @@ def _loop_for(f):
 
 def _reduce(
     worker, workers, col_ptr, row_idx, queue, bounds, f, put, take_vertex, vertex_values, take_edge, edge_values,
-    number, all_marks, all_hits, size, shared, most, all_sums, fault,
+    number, all_marks, all_hits, size, how, most, all_sums, fault,
 ):  # fmt: skip
     """Find the triangles of each edge (u, v): list its hits without a branch, then call `f` and `put` for each.
 
     A hit is the offsets of w in the columns of u and of v. number: the number of each vertex for the caller, by which
-    vertices are sorted, without a branch on w; None if it is the vertex. most: how many words of sums of floats may be
-    used; None for integers.
+    vertices are sorted, without a branch on w; None if it is the vertex. how: as `put` needs it; None if each worker
+    has sums of its own. most: how many words of sums of floats may be used; None for integers.
     """
     marks, hit = all_marks[worker], all_hits[worker]
-    sums = uncounted(all_sums[worker if shared is None else 0])
+    sums = uncounted(all_sums[worker if how is None else 0])
     for _, u, at, stop in chunks(queue, bounds, col_ptr):
         while at < stop and not stopped(queue):
             u += 1
@@ -369,7 +393,7 @@ def _reduce(
                     edges = k if after else aw, bw if before else aw if after else k, k if before else bw
                     of_vertices, of_edges = take_vertex(vertex_values, vertices), take_edge(edge_values, edges)
                     result = f(*numbers, *of_vertices, *of_edges)
-                    wrong = put(result, vertices, edges, size, sums, shared)
+                    wrong = put(result, vertices, edges, size, sums, how)
                     if wrong and fetch_add(fault, 0, 1) == 0:
                         fault[1], fault[2], fault[3] = numbers
                         fault[4] = wrong

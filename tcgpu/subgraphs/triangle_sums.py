@@ -28,7 +28,7 @@ from tcgpu.kernels import Plan, Scan, launch, simulated
 from tcgpu.kernels.device.columns import find_columns
 from tcgpu.kernels.device.search import first_from, last_up_to
 from tcgpu.subgraphs.add_exactly import add_float, add_integer, add_sums
-from tcgpu.subgraphs.exact_sums import zero_sums
+from tcgpu.subgraphs.exact_sums import float_totals, integer_totals, zero_sums
 from tcgpu.subgraphs.reductions import putting
 
 THREADS = 256
@@ -167,7 +167,13 @@ def work(graph):
     return simulated.search_work(graph, EDGE_US, STEP_US)
 
 
-def sums(graph, reduction):
+def totals(graph, reduction):
+    """The sums of a Reduction: floats, each rounded once, or the low and the high words of integers."""
+    sums = _sums(graph, reduction)
+    return float_totals(sums) if reduction.floats else integer_totals(sums)
+
+
+def _sums(graph, reduction):
     """The sums of a Reduction, as `tcgpu.subgraphs.exact_sums` has them."""
     added = zero_sums(1, reduction.size, reduction.floats)
     if graph.max_column < 2:
