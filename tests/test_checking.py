@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from sampling import share
 
 import tcgpu
 from tcgpu import cuda, int32, int64, uint32
@@ -139,7 +140,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("method", WRONG, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", share(WRONG, "wrong", of=2), ids=lambda method: method.name)
 def test_what_is_wrong_is_told_first(method):
     kind, says = WRONG[method]
     report = check(method)

@@ -175,7 +175,7 @@ def test_all_count_again_if_one_dies(two_processes):
     assert two_processes() == (new, key)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", share([0, 1], "while sent", of=2))
 def test_all_count_again_if_one_dies_while_edges_are_sent(two_processes, monkeypatch, rank):
     """The one that has its part already, or the one that gets it next."""
     old, _ = two_processes()

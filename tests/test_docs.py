@@ -18,8 +18,6 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 TESTED_ELSEWHERE = {"your_own_kernel.md", "simulator.md"}  # with methods and faults, whose tests they are
 PAGES = sorted(f"docs/{path.name}" for path in DOCS.glob("*.md") if path.name not in TESTED_ELSEWHERE)
 
-LONGEST = "docs/how_to.md"
-
 
 @pytest.fixture
 def reference(root):
@@ -91,9 +89,8 @@ def test_files_that_a_page_names_exist(root, page):
     assert not [name for name in named if not (root / name).exists() and "NAME" not in name]
 
 
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.full) if page == LONGEST else page for page in PAGES]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("page", PAGES)
 def test_the_examples_of_a_page_print_what_it_shows(root, page, tmp_path, monkeypatch):
     text = (root / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -115,7 +115,7 @@ def test_an_index_may_have_few_bits_in_an_array_that_is_as_long_as_they_count(sk
     assert site not in events.signed
 
 
-@pytest.mark.parametrize("method", ["naive", "column_block", "warp_search"])
+@pytest.mark.parametrize("method", share(["naive", "column_block", "warp_search"], "all units"))
 def test_all_units_together_do_what_the_launch_does(method, skewed):
     """A sample of every unit reads as many sectors as the launch, traced whole."""
     steps, arrays, graph = launched(method, skewed)
@@ -140,7 +140,7 @@ def test_a_sample_is_as_large_as_asked_for_and_the_same_again():
     assert np.array_equal(one.chosen, other.chosen) and np.array_equal(one.events.address, other.events.address)
 
 
-@pytest.mark.parametrize("method, scale", [("thread_search", 10), ("bitmap_warp", 9)])
+@pytest.mark.parametrize("method, scale", share([("thread_search", 10), ("bitmap_warp", 9)], "stands", of=2))
 def test_a_sample_stands_for_all(method, scale):
     """From a few of the units, sectors are estimated within a fifth of those of all units."""
     graph = tcgpu.generate.rmat(scale, 8, seed=5)
@@ -443,7 +443,7 @@ class TestRecordedScores:
             assert line in page.splitlines(), f"a line should be\n{line}"
 
 
-@pytest.mark.parametrize("nonzeros", [1, 4, 16])
+@pytest.mark.parametrize("nonzeros", share([1, 4, 16], "full"))
 def test_a_sweep_of_a_full_gpu_follows_the_record(nonzeros):
     """Speedup of column_block over naive: the record is of 8.4 million edges, the estimate of 10,000."""
     recorded = dict(records.speedup_curve(records.records("sweep")["NVIDIA H200"], 27))[nonzeros]
@@ -452,7 +452,7 @@ def test_a_sweep_of_a_full_gpu_follows_the_record(nonzeros):
     assert recorded / 1.5 < naive.ms / blocks.ms < recorded * 1.5
 
 
-@pytest.mark.parametrize("nonzeros", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("nonzeros", share([1, 2, 4, 8, 16, 32], "bitmap"))
 def test_so_does_that_of_bitmap(nonzeros):
     """Its time over that of naive, of a million edges, as the chart has it: least at two nonzeros per column."""
     recorded = {

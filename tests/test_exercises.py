@@ -15,6 +15,7 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+from sampling import share
 
 import answers
 import cases
@@ -205,7 +206,7 @@ def verdicts(printed):
     return re.findall(r"not answered yet|not right|\bright\b", printed)
 
 
-@pytest.mark.parametrize("notebook, before, source, solution", list(exercises()))
+@pytest.mark.parametrize("notebook, before, source, solution", share(exercises(), "exercises", of=2))
 def test_the_solution_is_right_and_wrong_answers_are_not(notebook, before, source, solution, monkeypatch):
     monkeypatch.chdir(FOLDER)
     assert asked(source), "no answer is asked for"

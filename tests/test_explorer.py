@@ -23,6 +23,7 @@ from tcgpu.generators import GENERATORS
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import Explorer, charts, elements, graph_card, method_run, panel, sweep_page, trace_page
 
+PAGES = "Compare", "Sweep", "Trace"
 SOON = 90  # seconds that anything here may take, on a busy machine, too
 KARATE = tcgpu.Graph.from_networkx(nx.karate_club_graph(), name="karate")
 BUNDLED = [entry for entry in datasets.catalogue() if entry.family == "generated"]
@@ -440,7 +441,7 @@ def statuses(explorer):
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("slow")
-@pytest.mark.parametrize("page", ["Compare", "Sweep", "Trace"])
+@pytest.mark.parametrize("page", share(PAGES, "forecast"))
 def test_a_long_simulated_run_is_forecast_before_it_begins(explore, monkeypatch, page):
     monkeypatch.setattr(simulated, "LIMIT", 1e6)
     monkeypatch.setattr(panel, "RUN_LIMIT", 1e6)
@@ -467,7 +468,7 @@ def test_a_short_run_or_one_without_the_simulator_has_no_forecast(explore):
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("slow")
-@pytest.mark.parametrize("page", ["Compare", "Sweep", "Trace"])
+@pytest.mark.parametrize("page", share(PAGES, "too long"))
 def test_a_run_that_would_take_too_long_is_refused_with_a_way_out(explore, page):
     explorer = explore("mesh_16x16", ["naive", "column_block"], engine="sim", page=page)
     explorer.sweep.edges.value, explorer.sweep.limits.value, explorer.sweep.way.value = 500, (3, 4), sweep_page.RUN
@@ -493,7 +494,7 @@ def test_a_run_that_would_take_too_long_is_refused_with_a_way_out(explore, page)
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("page", ["Compare", "Sweep", "Trace"])
+@pytest.mark.parametrize("page", share(PAGES, "no seconds"))
 def test_no_seconds_are_suggested_that_cannot_be_entered(explore, monkeypatch, page):
     monkeypatch.setattr(simulated, "slowness", lambda: 1e12)
     explorer = explore("mesh_16x16", ["naive"], engine="sim", page=page)
@@ -572,6 +573,7 @@ LONG = {"graph": tcgpu.generate.clique(300), "methods": ["naive"], "engine": "si
 def patient(monkeypatch):
     """No simulated run is refused because it takes long, as LONG would be on a slow machine."""
     monkeypatch.setattr("tcgpu.kernels.simulated.LIMIT", float("inf"))
+    monkeypatch.setattr(panel, "RUN_LIMIT", float("inf"))
 
 
 @pytest.mark.sim
@@ -793,7 +795,7 @@ def test_another_graph_may_be_picked_while_a_run_is_in_progress(explore):
     assert "256 vertices, 705 edges" in facts(explorer)
 
 
-@pytest.mark.parametrize("page", ["Compare", "Sweep", "Trace"])
+@pytest.mark.parametrize("page", share(PAGES, "rows"))
 def test_rows_print_the_numbers_of_their_page(explore, page):
     explorer = explore(KARATE, ["naive"], engine="sim", page=page)
     explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (5, 5)
@@ -1129,6 +1131,7 @@ def test_a_picture_that_a_trace_cannot_show_is_no_error(explore):
 
 
 @pytest.mark.sim
+@pytest.mark.usefixtures("patient")
 def test_a_long_trace_is_stopped(explore):
     explorer = explore(tcgpu.generate.clique(200), ["naive"])
     turn_to(explorer, explorer.traces)

@@ -490,7 +490,7 @@ def test_our_own_kernels_have_no_faults(method):
                 assert found == (METHODS["cpu"].plan(graph).count(), []), knobs
 
 
-@pytest.mark.parametrize("method", ON_GPU)
+@pytest.mark.parametrize("method", share(ON_GPU, "well known", of=2))
 def test_our_own_kernels_have_no_faults_on_well_known_graphs(method, graphs_folder):
     """On those of up to 5,000 edges; without --full, on the smallest."""
     graphs = list(well_known(graphs_folder, MOST_EDGES["sim"].get(method, 5000)))

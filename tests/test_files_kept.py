@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sampling import share
 
 import tcgpu
 from tcgpu import Graph, GraphError, files, read, write
@@ -233,7 +234,7 @@ def test_a_failed_write_keeps_the_old_file_and_names_it(tmp_path, monkeypatch, e
     assert content(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["y.txt", "y.mtx.gz", "y.graph.bz2", "y.mtx.xz", "y.npz", "y/"])
+@pytest.mark.parametrize("name", share(["y.txt", "y.mtx.gz", "y.graph.bz2", "y.mtx.xz", "y.npz", "y/"], "full disk"))
 def test_the_command_line_names_the_file_if_the_disk_is_full(tmp_path, name):
     """A limit on the size of files fails as a full disk does: in the middle of a write, with a number of the system."""
     u, v = np.random.default_rng(1).integers(0, 20_000, (2, 40_000))

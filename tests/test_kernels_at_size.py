@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import test_adaptive
 import test_adaptive_tally
+from sampling import share
 
 import tcgpu
 from tcgpu import DeviceGraph, cpu, generate
@@ -43,8 +44,9 @@ def triangles(name):
     return cpu.plan(graph(name)).count()
 
 
-@pytest.mark.parametrize("name", ["R-MAT", "co-papers", "mesh", "road"])
-@pytest.mark.parametrize("method", AT_SIZE)
+@pytest.mark.parametrize(
+    "method, name", [(m, name) for m in AT_SIZE for name in share(["R-MAT", "co-papers", "mesh", "road"], m, of=2)]
+)
 def test_counts(method, name, large):
     own = METHODS[method].prepare(graph(name), None)
     assert METHODS[method].plan(own).count() == triangles(name)

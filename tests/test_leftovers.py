@@ -18,6 +18,7 @@ def memory():
         yield Path(folder)
 
 
+@pytest.mark.full
 def test_killed_parents_and_workers_leave_no_files_and_change_none(load_benchmark, memory):
     benchmark = load_benchmark("leftovers")
     rows = list(benchmark.trials(4, scale=12, seed=3, memory=memory))

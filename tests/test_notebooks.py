@@ -156,6 +156,7 @@ def nbval(path):
     return subprocess.run(command, capture_output=True, text=True, cwd=path.parent)
 
 
+@pytest.mark.full
 def test_a_stored_notebook_passes_nbval_until_its_output_is_wrong(drawing):
     run.store(drawing)
     for rule in (test_was_run_from_top_to_bottom, test_stores_text_and_small_pictures):

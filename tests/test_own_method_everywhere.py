@@ -279,6 +279,7 @@ def test_shares_of_a_plan_add_up(graph):
 # -------------------------------------------------------------------------------------------------------- what is said
 
 
+@pytest.mark.full
 def test_the_examples_of_the_page_print_what_it_shows(root, registered):  # noqa: F811
     page = (root / "docs" / "your_own_kernel.md").read_text()
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))

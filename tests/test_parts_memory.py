@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from sampling import share
 
 NEAR = 8  # vertex j is a neighbour of j + 1 to j + NEAR
 VERTICES = 1_500_000
@@ -52,7 +53,7 @@ def write_band(folder, n):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process's anonymous memory, and limits it")
-@pytest.mark.parametrize("memory", ["10MB", "1GB", "10MBread"])
+@pytest.mark.parametrize("memory", share(["10MB", "1GB", "10MBread"], "memory"))
 def test_a_folder_larger_than_memory(tmp_path, memory):
     write_band(tmp_path / "small", 20_000)
     triangles, size = write_band(tmp_path / "large", VERTICES)

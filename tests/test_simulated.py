@@ -26,7 +26,7 @@ def cases():
     graphs["clique"] = tcgpu.generate.clique(40)
     for method in registry.methods():
         if "sim" in method.engines:
-            for name, graph in share(graphs.items(), method.name, of=2):
+            for name, graph in share(graphs.items(), method.name):
                 yield pytest.param(method, "count", graph, id=f"{method.name} {name}")
     for name in ("bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global", "adaptive"):
         for verb in share(("support", "triangles"), name, of=2):

@@ -7,6 +7,8 @@ import sys
 import pytest
 import suite
 
+pytestmark = pytest.mark.full
+
 TESTS = """
 import pytest
 
