@@ -49,9 +49,6 @@ MOST_BINS = 2**31 - 1
 SAMPLE_EDGES, SAMPLE_ROWS = 16, 64  # edges whose first triangle is looked at, and how many rows for it
 ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "range", "round", "sum"}
 MOST_SUMS = 8  # times the columns: the most memory for sums of floats, and what is beside them
-BESIDE = 12  # bytes for each edge: its value in the order to work in, and its place there
-LEAST_WORDS = 2  # that a sum of floats takes, most often
-MOST_PIECES = 12  # of the sums
 FEW_SUMS = 1 << 12  # every worker has an array of its own, of any size, for no more sums than these
 
 I32 = np.int32
@@ -250,9 +247,8 @@ def _totals(graph, reduction):
         return integer_totals(added(copies, 0, size, None))
     if size <= FEW_SUMS:
         return float_totals(added(copies, 0, size, None))
-    room = MOST_SUMS * graph.nbytes - BESIDE * graph.m - marks.nbytes - hits.nbytes
-    if LEAST_WORDS * 8 * copies * size > room:
-        copies = 1
+    beside = (8 + 4) * graph.m  # the values in the order to work in, and the places of edges there
+    room = MOST_SUMS * graph.nbytes - beside - marks.nbytes - hits.nbytes
     totals, first, pieces = None, 0, 1
     while first < size:
         last = min(first - (-size // pieces), size)
@@ -264,7 +260,7 @@ def _totals(graph, reduction):
             first = last
         elif copies > 1:
             copies = 1
-        elif pieces < MOST_PIECES:
+        elif pieces < 12:  # each takes as long as one count
             pieces += 1
             if totals is None:
                 totals, room = np.zeros(size), room - 8 * size
