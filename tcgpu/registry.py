@@ -1,7 +1,6 @@
 """The methods by name, and which of them runs on which engine."""
 
 import copyreg
-import importlib.util
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -159,9 +158,7 @@ def triangles_plan(method: Method, graph: Graph, **knobs: Any) -> Any:
 
 def fastest(engine: str | None = None) -> str:
     """Return the name of the fastest method on an engine; without one, on what this machine has."""
-    if engine in (None, "gpu") and ENGINE == "gpu" and importlib.util.find_spec("cupy"):
-        return "adaptive"
-    return "adaptive" if engine in GPU else "cpu"
+    return "adaptive" if engine in GPU or engine is None and ENGINE == "gpu" else "cpu"
 
 
 def check_engine(verb: str, engine: str | None, engines: Iterable[str] = ("cpu",)) -> None:

@@ -28,7 +28,6 @@ from operator import le, lt
 import numpy as np
 
 from tcgpu import clean
-from tcgpu.clean import compact
 from tcgpu.errors import FormatError, GraphError
 from tcgpu.files import Text
 from tcgpu.formats import scan
@@ -102,7 +101,7 @@ def read_edges(path, base=None, n=None, columns=None):
     if u.size == 0 and n is None:
         raise text.error_at_end("no edge in the whole file; if that is meant, read it with n=, the number of vertices")
     if plain:
-        return compact(u, v)
+        return clean.compact(u, v)
     if n is None:
         n = largest + 1
         check_memory(n, u.size, path, ", else with relabel=True and without base=")
@@ -443,7 +442,7 @@ def _with_isolated(text, head, u, v):
     if head.isolated:  # added as loops, which are removed again below
         isolated = np.array(list(map(int, head.isolated)), np.int64)
         u, v = np.append(u, isolated), np.append(v, isolated)
-    u, v, n, labels = compact(u, v) if u.size else (u, v, 0, None)
+    u, v, n, labels = clean.compact(u, v) if u.size else (u, v, 0, None)
     if n != head.n:
         raise text.error(head.at, f"the heading promises {head.n} vertices, the file holds {n}")
     return u[:edges], v[:edges], n, labels
