@@ -26,6 +26,7 @@ from tcgpu.records import Rows
 
 STYLE = element("style", Markup(Path(__file__).with_name("style.css").read_text()))
 ENGINES = {"best available": DEFAULT, "GPU": "gpu", "simulator": "sim", "native threads": "cpu"}  # label -> engine
+DRAW_EVERY = 1.0  # seconds, while a run goes on
 RUN_LIMIT = 120.0  # seconds that a run may take in the simulator, unless another limit is entered
 MOST_SECONDS = 1_000_000  # that can be entered
 EXPECTED = (TcgpuError, OSError)  # errors that need no traceback: the message is enough
@@ -61,6 +62,7 @@ class Explorer(widgets.VBox):
         self._picked = None  # the GraphSource that is picked
         self._made = None, None  # the GraphSource that was picked and made last, and its graph
         self._started = 0.0  # when the run began, in seconds
+        self._drawn = 0.0  # when its charts were drawn last
         self._activity = ""  # what is being done
         self._forecast = ""  # how long the run takes in the simulator, in words; empty if that is not long
         self._thread = JobThread(self._show_progress)
@@ -138,7 +140,7 @@ class Explorer(widgets.VBox):
     def _run(self, page, sources, runs):
         """Measure the methods on the graphs, then say how it ended and which methods were refused."""
         outcome, refused, rows_before = "failed", {}, len(page.rows)
-        self._started = time.monotonic()
+        self._started = self._drawn = time.monotonic()
         try:
             limit = runs[0].max_seconds or simulated.LIMIT  # of each measurement
             with simulated.limited(limit, MOST_SECONDS):
@@ -160,6 +162,7 @@ class Explorer(widgets.VBox):
                 self._show_code()
             except Exception as problem:
                 self._add_problem(problem)
+                outcome = "failed"
             names = f"; refused: {', '.join(refused)}" if refused and outcome != "refused" else ""
             self._show_activity(f"{outcome} after {seconds:.1f} s: {_counted(page.rows)}{names}")
             self.busy = False
@@ -202,7 +205,9 @@ class Explorer(widgets.VBox):
             with part(k, len(runs)), self._refusing(run, refused):
                 rows.append(page.measure(source, graph, run))
                 page.rows.append(rows[-1])
-                page.draw()
+                if time.monotonic() - self._drawn > DRAW_EVERY:  # a chart takes longer to draw than a count
+                    page.draw()
+                    self._drawn = time.monotonic()
         check_agreement([row for row in rows if "triangles" in row])
 
     @contextlib.contextmanager
