@@ -8,8 +8,8 @@ stream         counts all parts on one device, one after the other
 executors      the workers of an executor; our own pools of threads and processes, which `tcgpu.worker_process` starts
 shared_arrays  a file through which processes share arrays
 pool           counts all parts by the workers of an executor
-division       counts raw edges by several GPUs, none of which has the whole graph; with divided, the steps of one of
-               them, dask_members, and groups, which exchange arrays of their devices
+division       counts raw edges by several GPUs, none of which has the whole graph; dask_members by Dask's workers
+divided        the steps of one of these GPUs; groups exchange arrays of their devices
 """
 
 from tcgpu.distributed.cut import Part, Share, pairs, shares, slices
