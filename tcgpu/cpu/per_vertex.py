@@ -6,13 +6,12 @@ columns, as in a count (`edge_tally`). Per vertex, those with two dense vertices
 edge, others may be found from their middle vertex v, whose column is marked: for each smaller neighbour u the rows
 after v in u's column (a wedge list) are looked up in the marks, which gives the positions of all three edges.
 
-All results are the same for any number of threads. The same code tallies a part of the edges (u, v) or all of them.
+All results are the same for any number of threads. A part of the edges (u, v) is tallied from columns alone.
 Results are arrays of all vertices or edges, but a part writes only to the ranges that its triangles can touch; the
 system provides no memory for pages that are never written. Besides these ranges, a part needs for each worker a bit
-for each vertex, or per edge an int32, and two for each of its edges.
+for each vertex, and per edge an int32.
 """
 
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -69,7 +68,7 @@ def _tallies(graph, by_edge, workers=None):
     if not part.last:
         return found
     if by_edge and plan.method == "wedges":
-        _add_wedges(graph, part, Reach(0, base, 0, graph.n, graph.n), found, shared, workers)
+        _add_wedges(graph, base, found, shared, workers)
     elif by_edge or base == graph.n:
         add_at_edges(graph, part, by_edge, found, shared, workers)
     else:
@@ -92,30 +91,26 @@ def tally(graph, by_edge, part=None, workers=None):
     if part is None:
         found, spans = _tallies(graph, by_edge, workers), [(0, graph.m if by_edge else graph.n)]
     else:
-        workers, reach = workers_for(part, workers), _reach(graph, part)
+        workers, spans = workers_for(part, workers), _spans(graph, part, by_edge)
         shared = workers > MAX_PART_COPIES
         found = _zeros(1 if shared else workers, graph, by_edge)
-        spans = reach.edges(graph.col_ptr) if by_edge else reach.vertices()
-        if by_edge:
-            _add_wedges(graph, part, reach, found, shared, workers)
-        else:
-            add_at_edges(graph, part, False, found, shared, workers)
+        add_at_edges(graph, part, by_edge, found, shared, workers)
     for low, high in spans:
         for other in found[1:]:
             found[0, low:high] += other[low:high]
     return [(low, found[0, low:high]) for low, high in spans]
 
 
-def _add_wedges(graph, part, reach, found, shared, workers):
-    """Add the triangles u < v < w of the edges (u, v) of a part to `found`, at each edge."""
+def _add_wedges(graph, base, found, shared, workers):
+    """Add the triangles u < v < w with u < base to `found`, at each edge."""
     workers = marking_workers(graph, workers)
-    start, lists = _wedges(graph, part, reach, workers)
+    start, lists = _wedges(graph, base, workers)
     marks = np.zeros((workers, graph.n), np.int32)
     counters = np.zeros((workers, graph.max_column + 1), np.int32)
-    queue = np.array([0, -(-(reach.v_high - reach.v_low) // CHUNK)], np.int64)  # the next chunk, how many there are
-    run_threads(_tally, graph.col_ptr, graph.row_idx, start, lists, reach.v_low, queue, marks, counters, found,
+    queue = np.array([0, -(-graph.n // CHUNK)], np.int64)  # the next chunk, how many there are
+    run_threads(_tally, graph.col_ptr, graph.row_idx, start, lists, queue, marks, counters, found,
                 True if shared else None,
-                workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
+                workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
 
 
 def in_edge_order_of(graph, own, values):
@@ -183,8 +178,7 @@ def sum_over_neighbours(graph, values):
 def list_triangles(graph, chunk=1 << 20, order="auto"):
     """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
     own = in_order(graph, order, "triangles")
-    part = all_edges(own)
-    start, lists = _wedges(own, part, Reach(0, own.n, 0, own.n, own.n), workers_for(part))
+    start, lists = _wedges(own, own.n, workers_for(all_edges(own)))
     most = int(np.subtract(lists[:, 1], lists[:, 0]).sum(dtype=np.int64))  # each look-up may find a triangle
     marks = np.zeros(own.n, np.int32)
     state = np.zeros(5, np.int64)
@@ -201,85 +195,60 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
             yield rows
 
 
-class Reach(NamedTuple):
-    """The vertices that a part's triangles u < v < w can have: ranges of u and of v, and the end of the w."""
+def _spans(graph, part, by_edge):
+    """The ranges of edges or vertices that the triangles u < v < w of a part can have: those of u and of v; or one.
 
-    u_low: int
-    u_high: int
-    v_low: int
-    v_high: int
-    w_high: int
-
-    def vertices(self):
-        """The range of u, and that of v and w; or one, if they touch."""
-        return _merged((self.u_low, self.u_high), (self.v_low, self.w_high))
-
-    def edges(self, col_ptr):
-        """The ranges of edges in the columns of u, and of v; or one."""
-        at = [int(col_ptr[end]) for end in self[:4]]
-        return _merged((at[0], at[1]), (at[2], at[3]))
-
-
-def _merged(near, far):
-    return [(near[0], max(near[1], far[1]))] if far[0] <= near[1] else [near, far]
-
-
-def _reach(graph, part):
-    rows = _rows(graph, part)
-    if not rows.size:
-        return Reach(0, 0, 0, 0, 0)
-    u_low = int(np.searchsorted(graph.col_ptr, part.first, side="right")) - 1
-    u_high = int(np.searchsorted(graph.col_ptr, part.last))
-    columns = graph.row_idx[graph.col_ptr[u_low] : graph.col_ptr[u_high]]
-    return Reach(u_low, u_high, int(rows.min()), int(rows.max()) + 1, int(columns.max()) + 1)
-
-
-def _rows(graph, part):
-    """The v of each edge (u, v) of a part."""
-    rows = graph.row_idx[part.first : part.last]
-    return rows if takes_any_v(part, graph) else rows[(part.low <= rows) & (rows < part.high)]
-
-
-def _wedges(graph, part, reach, workers):
-    """The wedge lists of every middle vertex v: for each smaller neighbour u, the rows after v in u's column.
-
-    Returns `(start, lists)`. The lists of v are `lists[start[v - v_low]:start[v - v_low + 1]]`, in order of u. Each
-    holds the first position in `row_idx` and the one after the last; the position before the first is the edge (u, v).
+    Per vertex, that of v is also that of w.
     """
-    if part.last - part.first == graph.m and takes_any_v(part, graph):
-        smaller = (graph.degrees - graph.column_lengths)[reach.v_low : reach.v_high]
+    rows = graph.row_idx[part.first : part.last]
+    if not takes_any_v(part, graph):
+        rows = rows[(part.low <= rows) & (rows < part.high)]
+    if not rows.size:
+        return [(0, 0)]
+    u_ends = [np.searchsorted(graph.col_ptr, part.first, side="right") - 1, np.searchsorted(graph.col_ptr, part.last)]
+    v_ends = [rows.min(), rows.max() + 1]
+    if by_edge:
+        u_ends, v_ends = graph.col_ptr[u_ends], graph.col_ptr[v_ends]
     else:
-        rows = _rows(graph, part)
-        smaller = occurrences(reach.v_high - reach.v_low, rows - reach.v_low if reach.v_low else rows)
+        v_ends[1] = graph.row_idx[slice(*graph.col_ptr[u_ends])].max() + 1
+    (low, near), (far, high) = map(int, u_ends), map(int, v_ends)
+    return [(low, max(near, high))] if far <= near else [(low, near), (far, high)]
+
+
+def _wedges(graph, base, workers):
+    """The wedge lists of every middle vertex v: for each smaller neighbour u < base, the rows after v in u's column.
+
+    Returns `(start, lists)`. The lists of v are `lists[start[v]:start[v + 1]]`, in order of u. Each holds the first
+    position in `row_idx` and the one after the last; the position before the first is the edge (u, v).
+    """
+    edges = int(graph.col_ptr[base])
+    of_all = edges == graph.m
+    smaller = graph.degrees - graph.column_lengths if of_all else occurrences(graph.n, graph.row_idx[:edges])
     start = running_sums(smaller)
-    many = int(start[-1])
-    lists = np.empty((many, 2), np.int32 if graph.m < 2**31 else np.int64)
-    cuts = np.searchsorted(start, np.arange(workers + 1) * many // workers)  # each worker's share of the v
-    cuts[0], cuts[-1] = 0, start.size - 1
+    lists = np.empty((edges, 2), np.int32 if graph.m < 2**31 else np.int64)
+    cuts = np.searchsorted(start, np.arange(workers + 1) * edges // workers)  # each worker's share of the v
+    cuts[0], cuts[-1] = 0, graph.n
     queue = np.zeros(1, np.int64)
-    run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, part.last, reach.u_low,
-                reach.u_high, reach.v_low, cuts, queue, start[:-1].copy(), lists,
-                workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
+    run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, base, cuts, queue, start[:-1].copy(), lists,
+                workers=workers, queue=stoppable(queue, edges))  # fmt: skip
     return start, lists
 
 
 @jit
-def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, v_low, cuts, queue, put, lists):
+def _fill_wedges(worker, workers, col_ptr, row_idx, base, cuts, queue, put, lists):
     """Read all edges, and fill the lists of this worker's share of the middle vertices."""
-    low, high = v_low + cuts[worker], v_low + cuts[worker + 1]
-    begin = max(first, col_ptr[u_low])
-    for u in range(u_low, min(u_high, high)):
+    low, high = cuts[worker], cuts[worker + 1]
+    for u in range(min(base, high)):
         if stopped(queue):
             return
         end = col_ptr[U64(u + 1)]
-        for k in range(begin, min(last, end)):
+        for k in range(col_ptr[U64(u)], end):
             v = I64(row_idx[U64(k)])
             if low <= v < high:
-                at = put[U64(v - v_low)]
+                at = put[U64(v)]
                 lists[U64(at), 0] = k + 1
                 lists[U64(at), 1] = end
-                put[U64(v - v_low)] = at + 1
-        begin = end
+                put[U64(v)] = at + 1
 
 
 @inline
@@ -296,7 +265,7 @@ def _unmark(row_idx, begin, end, marks):
 
 @jit
 def _tally(
-    worker, workers, col_ptr, row_idx, start, lists, v_low, queue, all_marks, all_counters, all_found, shared,
+    worker, workers, col_ptr, row_idx, start, lists, queue, all_marks, all_counters, all_found, shared,
 ):  # fmt: skip
     """Add the triangles u < v < w at (u, v) once a list, at (u, w) one by one, at (v, w) in a counter.
 
@@ -305,15 +274,14 @@ def _tally(
     """
     marks, counters = all_marks[worker], all_counters[worker]
     found = uncounted(all_found[worker if shared is None else 0])
-    middles = start.size - 1
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
             break
-        for v in range(chunk * CHUNK, min(middles, (chunk + 1) * CHUNK)):
+        for v in range(chunk * CHUNK, min(start.size - 1, (chunk + 1) * CHUNK)):
             if stopped(queue):
                 return
-            begin, end = col_ptr[U64(v_low + v)], col_ptr[U64(v_low + v + 1)]
+            begin, end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
             if begin == end or start[U64(v)] == start[U64(v + 1)]:
                 continue
             _mark_places(row_idx, begin, end, marks)
