@@ -202,7 +202,7 @@ def own_rings():
 @pytest.fixture
 def lab(root, tmp_path, chromium):
     """A `lab.Lab`: JupyterLab or Voila over a copy of the notebooks, in a real browser."""
-    from lab import Lab
+    from chromium import Lab
 
     with contextlib.ExitStack() as stack:
         yield Lab(root, tmp_path, chromium, stack)

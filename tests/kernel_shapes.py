@@ -142,3 +142,14 @@ def well_known(folder, most_edges=float("inf")):
             if int(row["edges"]) <= most_edges:
                 format = {"el": "edges"}.get(row["format"], row["format"])
                 yield row["name"], tcgpu.read(folder / row["file"], format), int(row["triangles"])
+
+
+def raw(graph, seed=0):
+    """The edges of a graph in random order and direction, with repeats and loops."""
+    random = np.random.default_rng(seed)
+    u, v = graph.edges()
+    few = random.integers(0, max(1, graph.m), min(graph.m, 20))
+    loops = random.integers(0, max(1, graph.n), 3) if graph.n else np.zeros(0, int)
+    u, v = np.concatenate([u, v[few], loops]).astype(np.int32), np.concatenate([v, u[few], loops]).astype(np.int32)
+    order, turned = random.permutation(u.size), random.random(u.size) < 0.5
+    return np.where(turned, v, u)[order], np.where(turned, u, v)[order], graph.n

@@ -1,5 +1,9 @@
-"""Hypothesis strategies that several test files use."""
+"""Hypothesis strategies that several test files use, and what they are compared with."""
 
+import itertools
+from math import comb
+
+import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
@@ -13,3 +17,14 @@ def sparse_graphs(draw, most_vertices=14):
     ends = st.integers(0, n - 1)
     edges = draw(st.lists(st.tuples(ends, ends), max_size=2 * n))
     return Graph.from_edges(np.array(edges, np.int64).reshape(-1, 2), n=n)
+
+
+def brute_force(graph, k, kind):
+    """Every combination of k vertices, tested with NetworkX."""
+    nx_graph = graph.to_networkx()
+    test = {
+        "clique": lambda part: part.number_of_edges() == comb(k, 2),
+        "independent": lambda part: part.number_of_edges() == 0,
+        "connected": nx.is_connected,
+    }[kind]
+    return sum(test(nx_graph.subgraph(chosen)) for chosen in itertools.combinations(nx_graph, k))

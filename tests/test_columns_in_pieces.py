@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_shapes import small_graphs
+from kernel_shapes import raw, small_graphs
 from sampling import share
-from test_division import raw
 
 import tcgpu
 from tcgpu import Graph, GraphError, distributed, generate

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import sparse_graphs
-from test_subgraphs import brute_force
+from strategies import brute_force, sparse_graphs
 
 import tcgpu
 from level_models import unranked

@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from lab import texts
+from chromium import texts
 
 pytestmark = pytest.mark.browser
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab import OPTIONS
+from chromium import OPTIONS
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(not shutil.which("make"), reason="no make on this machine")]
 TARGETS = ("help", "lab", "test", "report", "notebooks", "dist", "clean")

@@ -6,7 +6,7 @@ import sys
 from urllib.parse import unquote, urldefrag, urlparse
 
 import pytest
-from lab import CHROMIUM
+from chromium import CHROMIUM
 
 pytestmark = [pytest.mark.full, pytest.mark.browser, pytest.mark.sim]
 RUN = "01_naive.ipynb"  # the only notebook that is run for these tests; the others have their stored outputs

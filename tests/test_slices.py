@@ -60,3 +60,8 @@ def test_all_the_rest_works_without_a_slice(root, tmp_path, removed):
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith(f"No module named 'tcgpu.{removed}")
+
+
+def test_the_tests_of_a_slice_lie_in_a_folder_of_its_name(root):
+    folders = {path.name for path in (root / "tests").iterdir() if any(path.glob("test_*.py"))}
+    assert folders == {*USES}

@@ -11,8 +11,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from kernel_shapes import raw
 from sampling import share
-from test_division import GRAPHS, raw, several_gpus, triangles
+from test_division import GRAPHS, several_gpus, triangles
 from thread_group import Meeting, ThreadGroup
 
 import tcgpu

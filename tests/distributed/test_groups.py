@@ -14,8 +14,9 @@ from types import SimpleNamespace
 import compiled
 import numpy as np
 import pytest
+from kernel_shapes import raw
 from sampling import share
-from test_division import CLASSES, GRAPHS, few_blocks, of_member, raw
+from test_division import CLASSES, GRAPHS, few_blocks, of_member
 from thread_group import HostEdges
 
 from tcgpu import GraphError, cpu, generate

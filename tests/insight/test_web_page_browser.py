@@ -5,7 +5,7 @@ import dataclasses
 import networkx as nx
 import numpy as np
 import pytest
-from lab import CHROMIUM
+from chromium import CHROMIUM
 
 import tcgpu
 from tcgpu.insight.events import MEMORY_SHIFT

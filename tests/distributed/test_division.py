@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pool_work
 import pytest
-from kernel_shapes import small_graphs, with_few_blocks
+from kernel_shapes import raw, small_graphs, with_few_blocks
 from test_adaptive import BY_DEGREE
 from thread_group import HostEdges, Meeting, NcclError, ThreadGroup, members
 
@@ -40,17 +40,6 @@ def few_blocks(monkeypatch):
         return with_few_blocks(made, 2) if runtime.engine() == "sim" else made
 
     monkeypatch.setattr(divided, "_plan", plan)
-
-
-def raw(graph, seed=0):
-    """The edges of a graph in random order and direction, with repeats and loops."""
-    random = np.random.default_rng(seed)
-    u, v = graph.edges()
-    few = random.integers(0, max(1, graph.m), min(graph.m, 20))
-    loops = random.integers(0, max(1, graph.n), 3) if graph.n else np.zeros(0, int)
-    u, v = np.concatenate([u, v[few], loops]).astype(np.int32), np.concatenate([v, u[few], loops]).astype(np.int32)
-    order, turned = random.permutation(u.size), random.random(u.size) < 0.5
-    return np.where(turned, v, u)[order], np.where(turned, u, v)[order], graph.n
 
 
 def triangles(results):

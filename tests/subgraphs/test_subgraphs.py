@@ -1,6 +1,5 @@
 """Subgraphs of k vertices: against brute force, formulas, and one way against another."""
 
-import itertools
 from math import comb
 
 import networkx as nx
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_shapes import small_graphs
-from strategies import sparse_graphs
+from strategies import brute_force, sparse_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError
@@ -19,17 +18,6 @@ from tcgpu.subgraphs import four_at_edges
 from tcgpu.subgraphs import of_k_vertices as subgraphs
 
 GRAPHS = small_graphs()
-
-
-def brute_force(graph, k, kind):
-    """Every combination of k vertices, tested with NetworkX."""
-    nx_graph = graph.to_networkx()
-    test = {
-        "clique": lambda part: part.number_of_edges() == comb(k, 2),
-        "independent": lambda part: part.number_of_edges() == 0,
-        "connected": nx.is_connected,
-    }[kind]
-    return sum(test(nx_graph.subgraph(chosen)) for chosen in itertools.combinations(nx_graph, k))
 
 
 @settings(max_examples=40)
