@@ -14,8 +14,7 @@ from sampling import share
 import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
-from tcgpu.insight.checked import CheckedRun
-from tcgpu.insight.faults import check_launch
+from tcgpu.insight.faults import CheckedRun, check_launch
 from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
 from tcgpu.kernels.adaptive import far, layout, merging
 

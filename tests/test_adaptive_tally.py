@@ -9,7 +9,7 @@ import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
-from tcgpu.insight.checked import CheckedRun
+from tcgpu.insight.faults import CheckedRun
 from tcgpu.kernels import adaptive, order_costs, results
 from tcgpu.kernels.adaptive import layout, merging, support_merges
 

@@ -12,7 +12,7 @@ grouped into steps and requests of warps by the rules of the hardware (`recorder
 `benchmarks/trace.py` compares with the counters of a GPU. From those the model of `tcgpu.estimate` estimates times.
 
 checking       is a method right? (`tcgpu.check`); simulation runs a kernel alone (`tcgpu.simulate`)
-faults         runs a launch, and tells what it must not do; with checked, checked_lane, shadow_memory, races
+faults         runs a launch, and tells what it must not do; with shadow_memory and races
 mistakes       Python that no GPU runs; what exceptions in a kernel mean
 rewriting      makes a kernel report what it does; recorder and events put that together, result and pictures show it
 estimates      times from samples (`tcgpu.estimate`): sampling, set_up, demand, caches, gpus, task_loops, task_work
@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from tcgpu.api import opened
 from tcgpu.errors import KernelError
-from tcgpu.insight.checked import CheckedRun
+from tcgpu.insight.faults import CheckedRun
 from tcgpu.insight.gpus import PROBED, Gpu, gpu_of, registers_of
 from tcgpu.insight.recorder import record
 from tcgpu.insight.result import Launch, Trace, Traces

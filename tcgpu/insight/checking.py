@@ -21,8 +21,7 @@ from tcgpu.errors import MethodError, MissingPackage, TcgpuError, needing
 from tcgpu.generators import barabasi_albert, clique, empty, path, star
 from tcgpu.graph import Graph
 from tcgpu.insight import trace
-from tcgpu.insight.checked import CheckedRun
-from tcgpu.insight.faults import Fault
+from tcgpu.insight.faults import CheckedRun, Fault
 from tcgpu.insight.mistakes import mistakes_in
 from tcgpu.kernels import Step
 from tcgpu.markup import Markup, element, joined

@@ -13,7 +13,7 @@ from tcgpu.engines.integers import Integers
 from tcgpu.engines.kernel_language import source_tree
 from tcgpu.engines.simulator import Atomics, SharedMemory, SimulatedCuda
 from tcgpu.errors import TcgpuError
-from tcgpu.insight.checked_lane import ATOMIC_TAKES
+from tcgpu.insight.shadow_memory import ATOMIC_TAKES
 from tcgpu.suggest import did_you_mean
 
 NO_LIST = "a kernel has no lists: numbers of a thread's own go into cuda.local.array(size, type)"

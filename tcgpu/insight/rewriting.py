@@ -6,7 +6,7 @@ functions tell the lane where it is. Each such place is a `Site` with a number. 
 the order in which Python runs the sites, so that what a lane did, sorted by number, is in the order in which it did it.
 
 What a lane does there is up to its class: that of `recorder` records what the hardware would do, that of
-`checked_lane` looks for faults.
+`shadow_memory` looks for faults.
 """
 
 import ast
@@ -218,15 +218,13 @@ class Instrument(YieldWhereItWaits):
         return {node.id for node in targets if isinstance(node, ast.Name)}
 
     def is_straight(self, call):
-        """Whether it calls a function without loops and atomic operations, in which no thread waits."""
-        if not self.device_function(call):
-            return getattr(call.func, "id", "") in FREE
-        if self.callee_waits(call):
-            return False
-        callee = self.device_function(call)
-        inside, known = list(ast.walk(source_tree(callee))), type(self)(callee)
-        calls = [node for node in inside if isinstance(node, ast.Call)]
-        return not any(isinstance(node, LOOPS) for node in inside) and all(map(known.is_straight, calls))
+        """Whether it is a cast, or calls a function without loops, which calls nothing but such functions."""
+        return not any(known.turns(node) for known, node in self.reached(ast.Call(call.func, [], [])))
+
+    def turns(self, node):
+        """Whether a node is a loop, or a call of what is neither a device function nor a cast."""
+        is_call = isinstance(node, ast.Call) and not self.device_function(node)
+        return isinstance(node, LOOPS) or is_call and getattr(node.func, "id", "") not in FREE
 
     def loop(self, loop):
         """A loop that reports when it is entered, when each round begins, and when it is left."""
@@ -256,8 +254,7 @@ class Instrument(YieldWhereItWaits):
         return statements(f"{LANE}.step({self.step_site(statement, counted)})")
 
     def step_site(self, statement, counted):
-        waits = [call.func.attr for call in ast.walk(counted) if isinstance(call, ast.Call) and self.waits(call)]
-        barrier = any(name.startswith("syncthreads") for name in waits)
+        barrier = any(map(self.is_barrier, ast.walk(counted)))
         return self.site("step", statement, counts=self.counts(counted), barrier=barrier, in_flight=self.in_flight)
 
     def counts(self, tree):
@@ -283,31 +280,29 @@ class Instrument(YieldWhereItWaits):
 
     def meets(self, tree):
         """Whether threads wait for all others of their block somewhere in it, or in a device function that it calls."""
-        return self.finds(tree, lambda known, node: isinstance(node, ast.Call) and known.is_barrier(node))
+        return any(known.is_barrier(node) for known, node in self.reached(tree))
 
-    def is_barrier(self, call):
-        return self.waits(call) and call.func.attr.startswith("syncthreads")
+    def is_barrier(self, node):
+        return isinstance(node, ast.Call) and self.waits(node) and node.func.attr.startswith("syncthreads")
 
     def fills(self, loop):
         """Whether a loop only fills memory, which others read: it writes, and has no loop inside."""
-        has_loop = any(self.finds(statement, lambda known, node: isinstance(node, LOOPS)) for statement in loop.body)
-        return not has_loop and self.finds(loop, type(self).writes)
+        if any(isinstance(node, LOOPS) for statement in loop.body for _, node in self.reached(statement)):
+            return False
+        return any(known.writes(node) for known, node in self.reached(loop))
 
     def writes(self, node):
         """Whether a node changes an element of an array."""
         stores = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
         return stores or isinstance(node, ast.Call) and self.is_atomic(node)
 
-    def finds(self, tree, found):
-        """Whether `found(self, node)` for a node of a tree, or of a device function that it calls."""
+    def reached(self, tree):
+        """Each node of a tree, and of the device functions that it calls, with an object that knows its names."""
         for node in ast.walk(tree):
-            if found(self, node):
-                return True
-            if isinstance(node, ast.Call) and self.device_function(node):
-                callee = self.device_function(node)
-                if type(self)(callee).finds(source_tree(callee).body[0], found):
-                    return True
-        return False
+            yield self, node
+            callee = isinstance(node, ast.Call) and self.device_function(node)
+            if callee:
+                yield from type(self)(callee).reached(source_tree(callee).body[0])
 
     def returns_atomic(self, call):
         """Whether it calls a device function that uses what an atomic operation returned."""

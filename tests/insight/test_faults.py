@@ -12,8 +12,7 @@ from test_adaptive import AS_IT_COMES, BY_DEGREE, roomy  # noqa: F401
 import tcgpu
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import cuda, int32, int64, uint32
-from tcgpu.insight.checked import CheckedRun
-from tcgpu.insight.faults import check_launch
+from tcgpu.insight.faults import CheckedRun, check_launch
 from tcgpu.insight.shadow_memory import Written
 from tcgpu.kernels import adaptive
 from tcgpu.kernels.adaptive import layout
