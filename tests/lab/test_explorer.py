@@ -472,9 +472,7 @@ def test_a_short_run_or_one_without_the_simulator_has_no_forecast(explore):
 def test_a_run_that_would_take_too_long_is_refused_with_a_way_out(explore, page):
     explorer = explore("mesh_16x16", ["naive", "column_block"], engine="sim", page=page)
     explorer.sweep.edges.value, explorer.sweep.limits.value, explorer.sweep.way.value = 500, (3, 4), sweep_page.RUN
-    runs, sources = explorer.method_runs(), [explorer.graphs.picked()]
-    if page == "Sweep":
-        sources, runs = explorer.sweep.begin(explorer.graphs, runs)
+    sources, runs = explorer.page.begin(explorer.graphs, explorer.method_runs())
     with simulated.limited(1e6):
         seconds = [explorer.page.forecast(source, source.make(), run) for source in sources for run in runs]
     assert all(each > 0 for each in seconds) and len(seconds) == len(sources) * 2

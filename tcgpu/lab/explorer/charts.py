@@ -1,6 +1,7 @@
 """The explorer's chart of timings, as nested bars, and the title of a chart."""
 
-from tcgpu.figures import BLUE, DARK, GREY, ORANGE, plain_ticks
+from tcgpu.figures import BLUE, DARK, GREY, ORANGE, axes, plain_ticks
+from tcgpu.lab.explorer.method_run import label_of
 
 BARS = (("total_ms", 0.86), ("process_ms", 0.62), ("kernel_ms", 0.38))  # nested: timing, height of its bar
 SHADES = {  # engine -> its name, the colours of the nested bars
@@ -12,8 +13,12 @@ POINTS = 8  # size of the letters
 MAX_TITLE = 48  # letters
 
 
-def draw_timings(names, rows, *, title, ax):
-    """Draw a bar for each row: its total time, in it the process time, in that the kernel time."""
+def draw_timings(rows, title):
+    """Draw a bar for each row: its total time, in it the process time, in that the kernel time. Returns the figure.
+
+    The label of a row names the order only if the rows differ in it.
+    """
+    several, ax = len({row["order"] for row in rows}) > 1, axes(3.92, 2.8)
     for place, row in enumerate(rows):
         for (timing, height), color in zip(BARS, SHADES[row["engine"]][1], strict=True):
             ax.barh(place, row[timing], height, color=color, lw=0)
@@ -28,13 +33,14 @@ def draw_timings(names, rows, *, title, ax):
     times = [row[timing] for row in rows for timing, _ in BARS if row[timing] > 0]
     low, high = (min(times) / 3, max(times) * 4) if times else (0.1, 100)
     ax.set(xscale="log", xlim=(low, high), ylim=(max(len(rows), 4) - 0.5, -0.5), yticks=range(len(rows)))
-    ax.set_yticklabels(names)
+    ax.set_yticklabels([f"{label_of(row)}, {row['order']}" if several else label_of(row) for row in rows])
     ax.set_xlabel("milliseconds: kernel (dark), process, total (light)", size=POINTS, loc="right")
     ax.tick_params(labelsize=POINTS)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
     plain_ticks(ax.xaxis)
     draw_title(title, ax)
+    return ax.figure
 
 
 def draw_title(title, ax):

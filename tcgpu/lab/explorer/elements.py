@@ -72,11 +72,11 @@ def box(children, *classes, kind=widgets.VBox, **layout):
     return widget
 
 
-def dropdown(label, width, options=(), label_width="initial"):
+def dropdown(label, width, tooltip, options=(), label_width="initial"):
     """A drop-down list, as wide as its longest option and at least `width` pixels."""
     style = {"description_width": label_width}
     layout = {"min_width": f"{width}px", "width": "max-content", "max_width": "100%"}
-    return widgets.Dropdown(options=options, description=label, style=style, layout=layout)
+    return widgets.Dropdown(options=options, description=label, tooltip=tooltip, style=style, layout=layout)
 
 
 def when_set(function, *controls, trait="value"):

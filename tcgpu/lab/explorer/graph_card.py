@@ -172,8 +172,8 @@ class GraphCard(widgets.VBox):
         return elements.box([self.bundled, origin], width="100%")
 
     def _generated_page(self):
-        self.generator = elements.dropdown("generator", 250, list(FIRST_VALUES), elements.LABEL_WIDTH)
-        self.generator.tooltip = "what makes the graph"
+        of_form = list(FIRST_VALUES), elements.LABEL_WIDTH
+        self.generator = elements.dropdown("generator", 250, "what makes the graph", *of_form)
         self.parameters = elements.LazyDict(self._make_controls)
         self._rows = elements.LazyDict(self._make_rows)
         self._about = elements.text("", "tcgpu-help")

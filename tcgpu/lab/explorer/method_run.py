@@ -18,7 +18,8 @@ ESTIMATE_SECONDS = 0.8  # for them, on the machine that the costs of `simulated`
 class MethodRun(NamedTuple):
     """A method to run: the knobs that differ from their defaults; order and engine, None for the default.
 
-    max_seconds: that it may take in the simulator; None for the default.
+    max_seconds: that it may take in the simulator; None for the default. verb: "measure", "trace" or "estimate"; an
+    estimate is of a GPU, and of one that copies of the graph fill, if `fill`.
     """
 
     method: str
@@ -27,6 +28,9 @@ class MethodRun(NamedTuple):
     engine: str | None
     repeats: int
     max_seconds: float | None = None
+    verb: str = "measure"
+    gpu: str = ""
+    fill: bool = False
 
     @property
     def label(self):
@@ -35,13 +39,10 @@ class MethodRun(NamedTuple):
 
     @property
     def is_simulated(self):
-        """Whether the simulator runs the method."""
+        """Whether the simulator runs all of the method."""
+        if self.verb != "measure":
+            return self.verb == "trace"
         return (self.engine or ENGINE) == "sim" and "sim" in METHODS[self.method].engines
-
-    @property
-    def timed_runs(self):
-        """The number of runs to take medians of. In the simulator one is enough: its times mean little."""
-        return 1 if self.is_simulated else self.repeats
 
     @property
     def estimate_seconds(self):
@@ -49,68 +50,44 @@ class MethodRun(NamedTuple):
         return simulated.seconds(0, ESTIMATE_SECONDS * 1e6)
 
     @property
-    def measure_code(self):
-        """The Python code that measures the method."""
+    def settings(self):
+        """What the verb takes besides the graph and the method. The simulator measures once: its times mean little."""
+        if self.verb == "trace":
+            return {"order": self.order, "max_seconds": self.max_seconds} | self.knobs
+        if self.verb == "estimate":
+            of_gpu = {"gpu": self.gpu, "fill": self.fill}
+            return of_gpu | {"order": self.order, "lane_steps": LANE_STEPS} | self.knobs
         settings = {"knobs": self.knobs or None, "order": self.order, "engine": self.engine}
-        limit = self.max_seconds if self.is_simulated else None
-        return _call("measure", self.method, settings | {"repeats": self.timed_runs, "max_seconds": limit})
+        if self.is_simulated:
+            return settings | {"repeats": 1, "max_seconds": self.max_seconds}
+        return settings | {"repeats": self.repeats}
 
     @property
-    def trace_code(self):
-        """The Python code that traces the method."""
-        return _call("trace", self.method, {"order": self.order, "max_seconds": self.max_seconds} | self.knobs)
+    def code(self):
+        """The Python code that does the same as `run`."""
+        given = "".join(f", {name}={value!r}" for name, value in self.settings.items() if value is not None)
+        return f"tcgpu.{self.verb}(graph, {self.method!r}{given})"
 
-    def estimate_code(self, gpu, fill):
-        """The Python code that estimates the method's time."""
-        settings = {"gpu": gpu, "fill": fill, "order": self.order, "lane_steps": LANE_STEPS}
-        return _call("estimate", self.method, settings | self.knobs)
-
-    def measure(self, graph, name=None):
-        """Measure the method on a graph that is called `name` in the row that comes back."""
-        [row] = measure(graph, self.method, knobs=self.knobs, engine=self.engine, order=self.order,
-                        repeats=self.timed_runs, name=name, max_seconds=self.max_seconds)  # fmt: skip
-        return row
-
-    def trace(self, graph):
-        """Trace the method on a graph; returns the Trace and a row of its totals."""
-        traced = trace(graph, self.method, order=self.order, max_seconds=self.max_seconds, **self.knobs)
-        row = facts_of(graph) | {
-            "triangles": traced.triangles,
+    def run(self, graph, name=None):
+        """Run the method on a graph that is called `name`: the row, and what the verb returned."""
+        if self.verb == "measure":
+            found = measure(graph, self.method, name=name, **self.settings)
+            return found[0], found
+        traces = self.verb == "trace"
+        found = (trace if traces else estimate)(graph, self.method, **self.settings)
+        row = {
+            "graph": name or graph.name or "",
+            "vertices": graph.n,
+            "edges": graph.m,
+            "nonzeros_per_column": round(graph.nonzeros_per_column, 3),
+            **({"triangles": found.triangles} if traces else {}),
             "method": self.method,
-            "engine": "traced",
-            "order": traced.graph.order,
-            "knobs": json.dumps(traced.knobs),
-            "machine": traced.gpu,
-        }
-        return traced, row | traced.totals()
-
-    def estimate(self, graph, gpu, fill, name=None):
-        """Estimate the method's time on a GPU: the row of it. fill: whether copies of the graph fill the GPU."""
-        found = estimate(graph, self.method, gpu=gpu, fill=fill, order=self.order, lane_steps=LANE_STEPS, **self.knobs)
-        return facts_of(graph, name) | {
-            "method": self.method,
-            "engine": "estimated",
-            "order": found.order,
+            "engine": "traced" if traces else "estimated",
+            "order": found.graph.order if traces else found.order,
             "knobs": json.dumps(METHODS[self.method].knobs | self.knobs),
-            "machine": gpu,
-            "estimated_us": found.ms * 1e3,
-            "fill": fill,
+            "machine": found.gpu,
         }
-
-
-def facts_of(graph, name=None):
-    """The name and the size of a graph, as a row has them."""
-    return {
-        "graph": name or graph.name or "",
-        "vertices": graph.n,
-        "edges": graph.m,
-        "nonzeros_per_column": round(graph.nonzeros_per_column, 3),
-    }
-
-
-def _call(verb, method, settings):
-    given = "".join(f", {name}={value!r}" for name, value in settings.items() if value is not None)
-    return f"tcgpu.{verb}(graph, {method!r}{given})"
+        return row | (found.totals() if traces else {"estimated_us": found.ms * 1e3, "fill": self.fill}), found
 
 
 def label_of(row):

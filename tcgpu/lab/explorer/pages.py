@@ -6,7 +6,7 @@ each method on each graph, and `draw` after each row.
 
 import ipywidgets as widgets
 
-from tcgpu import figures, records
+from tcgpu import records
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import charts, elements
 from tcgpu.lab.explorer.method_run import label_of, machine_of
@@ -59,32 +59,29 @@ class Page(widgets.VBox):
 
     def describe(self, source, run):
         """The description of a measurement while it runs."""
-        return run.label
+        return f"tracing {run.label}" if run.verb == "trace" else run.label
 
     def simulates(self, source, run):
         """Whether the simulator runs the method."""
         return run.is_simulated
 
     def forecast(self, source, graph, run):
-        """Seconds that a measurement takes in the simulator; GraphError if that is beyond the limit.
+        """Seconds that a measurement or an estimate takes in the simulator; GraphError if that is beyond the limit.
 
         graph: None if the page simulates none of the methods on it.
         """
         if not self.simulates(source, run):
-            return 0.0
+            return run.estimate_seconds if run.verb == "estimate" else 0.0
         return simulated.forecast(lambda: self.measure(source, graph, run))
 
     def measure(self, source, graph, run):
         """The row of a method on the graph of a source."""
-        return run.measure(graph, graph.name or source.code)
+        return run.run(graph, graph.name or source.code)[0]
 
     def code(self, graphs, runs):
         """Python code that does the same as Run."""
         [source], runs = self.plan(graphs, runs)
-        return "\n".join([f"graph = {source.code}", *map(self.line_of_code, runs)])
-
-    def line_of_code(self, run):
-        return run.measure_code
+        return "\n".join([f"graph = {source.code}", *(run.code for run in runs)])
 
     def methods_changed(self, runs):
         """Called when other methods, knobs, orders or engines are picked."""
@@ -129,11 +126,10 @@ class ComparePage(Page):
         super().__init__(190)
         self._records = records.counts()
         self._drawn = None  # the record that is in its chart
-        self.machine = elements.dropdown("on", 150, list(self._records))
-        self.graph = elements.dropdown("recorded", 234)
+        self.machine = elements.dropdown("on", 150, "the GPU of the record", list(self._records))
+        self.graph = elements.dropdown("recorded", 234, "the graph of the record")
         self.keep = widgets.Checkbox(description="keep the rows of earlier runs", indent=False)
         self.keep.tooltip = "draw and save what the next run measures with the rows that are there"
-        self.graph.tooltip, self.machine.tooltip = "the graph of the record", "the GPU of the record"
         self.live_chart, self.recorded_chart = elements.Chart("tcgpu-times"), elements.Chart("tcgpu-recorded-times")
         picks = elements.box([self.graph, self.machine], "tcgpu-charts", kind=widgets.Box)
         columns = [
@@ -158,11 +154,11 @@ class ComparePage(Page):
 
     def draw_charts(self, rows):
         title = f"measured now: {rows[-1]['graph']}" if rows else "measured now: press Run"
-        _draw_timings(self.live_chart, rows, title)
+        self.live_chart.show(charts.draw_timings(rows, title), Rows(rows))
         if self._drawn != (self.machine.value, self.graph.value):
             self._drawn = self.machine.value, self.graph.value
             title = f"recorded on {self.recorded[0]['date']}" if self.recorded else "nothing was recorded"
-            _draw_timings(self.recorded_chart, self.recorded, title)
+            self.recorded_chart.show(charts.draw_timings(self.recorded, title), self.recorded)
 
     def note_of(self, rows):
         return f"{TIMINGS_NOTE} {super().note_of(rows)}"
@@ -174,15 +170,6 @@ class ComparePage(Page):
     def _show_machine(self):
         elements.set_options(self.graph, self._records.get(self.machine.value, {}))
         self.draw()
-
-
-def _draw_timings(chart, rows, title):
-    """Draw a bar for each row. Its label names the order only if the rows differ in it."""
-    several = len({row["order"] for row in rows}) > 1
-    names = [f"{label_of(row)}, {row['order']}" if several else label_of(row) for row in rows]
-    ax = figures.axes(3.92, 2.8)
-    charts.draw_timings(names, rows, title=title, ax=ax)
-    chart.show(ax.figure, Rows(rows))
 
 
 def _cells(row, when):

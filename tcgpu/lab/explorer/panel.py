@@ -288,9 +288,9 @@ class Explorer(widgets.VBox):
         self.stop_button.tooltip = "stop the run at its next launch or simulated thread"
         for button in (self.run_button, self.stop_button):
             button.layout = {"width": "76px", "flex": "none"}
-        self.engine = elements.dropdown("on", 150, ENGINES)
+        tooltip = "what runs the kernels: a GPU if there is one, else the simulator"
+        self.engine = elements.dropdown("on", 150, tooltip, ENGINES)
         self.engine.value = elements.check_known("engine", engine or DEFAULT, ENGINES.values())
-        self.engine.tooltip = "what runs the kernels: a GPU if there is one, else the simulator"
         self.repeats = elements.NumberField(
             5, lambda number: check_integer("runs", number, 1, 99), description="runs", layout={"width": "84px"}
         )

@@ -40,8 +40,7 @@ class SweepPage(Page):
 
     def __init__(self):
         super().__init__(190)
-        self._measured = {}  # (way and GPU, GraphSource, label and settings of the run) -> row
-        self._running = RUN, ""  # the `way` and the GPU of the run in progress
+        self._measured = {}  # GraphSource, label and settings of the run -> row
         self._order = "natural"  # of the record that is drawn
         self._records = records.records("sweep")
         nonzeros, edges = [(f"{k:g}", k) for k in NONZEROS], [(f"{m:,}", m) for m in EDGES]
@@ -75,43 +74,39 @@ class SweepPage(Page):
         low, high = self.limits.value
         sources = [_source(self.edges.value, nonzeros) for nonzeros in NONZEROS if low <= nonzeros <= high]
         if self.way.value != RUN:
-            sources, runs = sources + _picked(graphs), with_kernels(runs)
+            estimated = {"verb": "estimate", "gpu": self.gpu.value, "fill": self.way.value == FULL}
+            sources, runs = sources + _picked(graphs), [run._replace(**estimated) for run in with_kernels(runs)]
         return sources, [run._replace(order=run.order or "natural") for run in runs]
 
     def begin(self, graphs, runs):
         self.methods_changed(runs)
-        self._running = self.way.value, self.gpu.value
         return super().begin(graphs, runs)
 
     def describe(self, source, run):
         return f"{f'{source.nonzeros:g} nonzeros per column' if source.nonzeros else source.code}, {run.label}"
 
     def simulates(self, source, run):
-        return self._running[0] == RUN and run.is_simulated and self._key(source, run) not in self._measured
+        return run.is_simulated and self._key(source, run) not in self._measured
 
     def forecast(self, source, graph, run):
-        if self._running[0] != RUN and self._key(source, run) not in self._measured:
-            return run.estimate_seconds
-        return super().forecast(source, graph, run)
+        return 0.0 if self._key(source, run) in self._measured else super().forecast(source, graph, run)
 
     def measure(self, source, graph, run):
-        (way, gpu), name = self._running, graph.name or source.code
         key = self._key(source, run)
         if key not in self._measured:
-            row = run.measure(graph, name) if way == RUN else run.estimate(graph, gpu, way == FULL, name)
+            row = super().measure(source, graph, run)
             nonzeros = source.nonzeros or row["nonzeros_per_column"]
             self._measured[key] = row | {"nonzeros": nonzeros, "picked": not source.nonzeros}
         return self._measured[key]
 
     def _key(self, source, run):
         """What a measurement is kept by: the settings that its row depends on."""
-        return self._running, source, run.label, run[2:5]
+        return source, run.label, run._replace(knobs=(), max_seconds=None)
 
     def code(self, graphs, runs):
         sources, runs = self.plan(graphs, runs)
         steps, picked = [f"{source.nonzeros:g}" for source in sources if source.nonzeros], sources[-1]
-        way, gpu = self.way.value, self.gpu.value
-        lines = [run.measure_code if way == RUN else run.estimate_code(gpu, way == FULL) for run in runs]
+        lines = [run.code for run in runs]
         made = f"graph = tcgpu.generate.by_nonzeros({self.edges.value}, k)"
         code = "\n    ".join([f"for k in [{', '.join(steps)}]:", made, *lines])
         return code if picked.nonzeros else "\n".join([code, f"graph = {picked.code}", *lines])

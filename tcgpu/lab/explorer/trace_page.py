@@ -55,11 +55,10 @@ class TracePage(Page):
     def __init__(self):
         super().__init__(130)
         self.traces = {}
-        self.picture = elements.dropdown("show", 264, [*PICTURES, ALL_METHODS])
-        self.of, self.kernel = elements.dropdown("of", 146), elements.dropdown("kernel", 190)
-        self.by = elements.dropdown("by", 130, list(BY))
-        self.picture.tooltip, self.of.tooltip = "the picture that is shown", "the method that it is of"
-        self.kernel.tooltip, self.by.tooltip = "the kernel that it is of", "the quantity beside the source"
+        self.picture = elements.dropdown("show", 264, "the picture that is shown", [*PICTURES, ALL_METHODS])
+        self.of = elements.dropdown("of", 146, "the method that it is of")
+        self.kernel = elements.dropdown("kernel", 190, "the kernel that it is of")
+        self.by = elements.dropdown("by", 130, "the quantity beside the source", list(BY))
         self.chart = elements.Chart("tcgpu-trace", 88)
         picks = elements.box([self.picture, self.of, self.kernel, self.by], "tcgpu-charts", kind=widgets.Box)
         shown = elements.box([self.chart], "tcgpu-rows", height="430px")
@@ -68,27 +67,18 @@ class TracePage(Page):
         elements.when_set(self.draw, self.picture, self.kernel, self.by)
 
     def plan(self, graphs, runs):
-        return [graphs.picked()], with_kernels(runs)
+        return [graphs.picked()], [run._replace(verb="trace") for run in with_kernels(runs)]
 
     def begin(self, graphs, runs):
         planned = super().begin(graphs, runs)
         self.traces = {}
         return planned
 
-    def describe(self, source, run):
-        return f"tracing {run.label}"
-
-    def simulates(self, source, run):
-        return True
-
     def measure(self, source, graph, run):
-        trace, row = run.trace(graph)
+        row, trace = run.run(graph)
         self.traces[label_of(row)] = trace
         elements.set_options(self.of, self.traces)
         return row
-
-    def line_of_code(self, run):
-        return run.trace_code
 
     def note_of(self, rows):
         machines = dict.fromkeys(row["machine"] for row in rows)
