@@ -1,8 +1,8 @@
-"""What precedes the counting kernels, in NumPy: the choice of an order, and the set-up kernels of plans.
+"""What precedes the counting kernels, in NumPy: the costs of orders, and the set-up kernels of plans.
 
 `estimate` needs both for graphs of up to 10^8 edges. Each function of IN_NUMPY has the parameters of its kernel and
-fills the same arrays in seconds; where the kernel takes any edges, they are nonzeros of columns here. What a GPU's
-atomic operations put into an order that may differ each time is here in the order of the threads.
+fills the same arrays in seconds. What a GPU's atomic operations put into an order that may differ each time is here in
+the order of the threads.
 """
 
 from dataclasses import replace
@@ -18,6 +18,7 @@ from tcgpu.kernels.adaptive import layout, merging
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
+from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, OrderCosts
 
 SIMULATED_EDGES = 30_000  # up to which other kernels run in the simulator
 PART = 1 << 18  # nonzeros at a time, which limits the memory for intermediate arrays
@@ -32,9 +33,12 @@ class HostGraph(DeviceGraph):
 
     @cached_property
     def order_costs(self):
-        return edge_sums.costs_of_edges(
-            self.row_idx, self.col_of, self.n, fill=lambda kernel, *args: IN_NUMPY[kernel](*args)
-        )
+        """As `edge_sums.costs_of_edges` finds them on a device."""
+        stride = min(edge_sums.MOST_STRIDE, max(1, self.m // edge_sums.SAMPLED))
+        found = costs_of_orders(self, stride, stride)
+        if stride > 1 and found.best() == "natural" and found.may_miss(stride):
+            return costs_of_orders(self, 1, stride)
+        return found
 
 
 def prepare(method, graph, order=None):
@@ -74,65 +78,49 @@ def set_up(plan, graph):
     return run
 
 
-def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
-    for part in parts_of(u.size):
-        i, j = u[part], v[part]
-        np.add.at(lengths, j, np.int32(1))  # another type than that of the counters takes 40 times as long
-        np.add.at(in_columns, i, np.int32(1))
-        np.maximum.at(reach, j, np.minimum(edge_sums.NOT_LOCAL, ((i >> 6) - (j >> 6)) >> 5))
-
-
-def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
-    degree += lengths
-    spans = np.where((lengths >= short) & (reach < edge_sums.NOT_LOCAL), reach + 1, 0)
-    packed[:] = (degree | lengths.astype(np.int64) << 31).astype(np.uint64) | spans.astype(np.uint64) << np.uint64(61)
-    histogram += np.bincount(bins_of(degree), minlength=histogram.size)
-    most[edge_sums.MAX_COLUMN], most[edge_sums.MAX_DEGREE] = lengths.max(initial=0), degree.max(initial=0)
-
-
-def find_hubs(histogram, hubs, most):
-    behind = np.cumsum(histogram[::-1])  # how many vertices are in each of the last bins, or behind it
-    most[edge_sums.HUB_BIN] = histogram.size - np.count_nonzero(behind <= hubs)
-
-
-def count_rows_by_degree(u, v, packed, rows):
-    for part in parts_of(u.size):
-        np.add.at(rows, in_degree_order(u[part], v[part], packed)[0], np.int32(1))
-
-
-def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
-    lengths, spans = (packed >> 31 & 0x3FFFFFFF).astype(np.int32), (packed >> 61).astype(np.int32)
-    for part in parts_of(u.size, stride):
-        i, j = u[part], v[part]
-        merged, searched = rows_of_merge(lengths[j], lengths[i], long)
-        found, width = [merged, idle(merged), searched, i - j > apart], np.minimum(spans[j], 3)
+def costs_of_orders(graph, natural_stride, stride):
+    """The OrderCosts of a graph: of its warps of nonzeros, one in `natural_stride` is added up, or one in `stride`."""
+    n, m, row_idx, lengths = graph.n, graph.m, graph.row_idx, np.diff(graph.col_ptr).astype(np.int32)
+    degrees, rows = lengths.copy(), np.zeros(n, np.int32)
+    for part in parts_of(m):
+        np.add.at(degrees, row_idx[part], np.int32(1))  # another type than theirs takes 40 times as long
+    spans, filled = np.zeros(n, np.int32), np.flatnonzero(lengths)  # over which the rows of local columns reach
+    spans[filled] = ((row_idx[graph.col_ptr[filled + 1] - 1] >> 6) - (filled >> 6) >> 5) + 1
+    spans[(lengths < edge_sums.SHORT) | (spans > edge_sums.NOT_LOCAL)] = 0
+    behind = np.cumsum(np.bincount(bins_of(degrees), minlength=edge_sums.BINS)[::-1])  # vertices in the last bins
+    hub_bin = edge_sums.BINS - np.count_nonzero(behind <= edge_sums.HUBS)
+    natural, by_degree = np.zeros(len(NATURAL), np.int64), np.zeros(len(DEGREE), np.int64)
+    longest = [0] * len(LONGEST)
+    for part in parts_of(m):
+        np.add.at(rows, in_degree_order(graph, part, degrees)[0], np.int32(1))
+    for part in parts_of(m, natural_stride):
+        i, j = row_idx[part], graph.col_of[part]
+        merged, searched = rows_of_merge(lengths[j], lengths[i])
+        distant, width = i - j > edge_sums.DISTANT * n // max(1, m), np.minimum(spans[j], 3)
+        found = [merged, idle(merged), searched, distant]
         for k in range(1, 4):
             found += merged[width == k], searched[width == k], spans[j][width == k]
         longest[:4] = [max(longest[k], merged[width == k].max(initial=0)) for k in range(4)]
-        total += [values.sum(dtype=np.int64) for values in found]
-
-
-def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total):
-    for part in parts_of(u.size, stride):
-        first, last = in_degree_order(u[part], v[part], packed)
+        natural += [values.sum(dtype=np.int64) for values in found]
+    for part in parts_of(m, stride):
+        first, last = in_degree_order(graph, part, degrees)
         light = rows[first] < edge_sums.HEAVY
-        by_hub = ~light & (bins_of(degrees_of(packed[last])) >= most[edge_sums.HUB_BIN])
+        by_hub = ~light & (bins_of(degrees[last]) >= hub_bin)
         pairs = rows[first].astype(np.int64) - 1
-        merged, searched = rows_of_merge(rows[first], rows[last], long)
+        merged, searched = rows_of_merge(rows[first], rows[last])
         sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum()
-        total += [*sums, merged.sum(), idle(merged).sum(), searched.sum()]
+        by_degree += [*sums, merged.sum(), idle(merged).sum(), searched.sum()]
         longest[-1] = max(longest[-1], merged.max(initial=0))
+    found = *natural_stride * natural, *stride * by_degree, *longest
+    sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), map(int, found), strict=True))
+    return OrderCosts(n, m, int(lengths.max(initial=0)), sums, int(degrees.max(initial=0)))
 
 
-def in_degree_order(i, j, packed):
-    """The first and the last end of nonzeros (i, j) in degree order."""
-    first = np.where(degrees_of(packed[i]) < degrees_of(packed[j]), i, j)
+def in_degree_order(graph, part, degrees):
+    """The first and the last end of these nonzeros in degree order."""
+    i, j = graph.row_idx[part], graph.col_of[part]
+    first = np.where(degrees[i] < degrees[j], i, j)
     return first, i + j - first
-
-
-def degrees_of(packed):
-    """As `edge_sums.degree_of`, of each vertex."""
-    return (packed & 0x7FFFFFFF).astype(np.int32)
 
 
 def bins_of(degrees):
@@ -141,12 +129,12 @@ def bins_of(degrees):
     return 16 * above + (degrees >> above)
 
 
-def rows_of_merge(column, row, long):
+def rows_of_merge(column, row):
     """As `edge_sums.rows_of_merge`, of each nonzero."""
     behind = column >> 1
     few, many, both = np.minimum(row, behind), np.maximum(row, behind), row.astype(np.int64) + behind
     steps = few.astype(np.int64) * np.frexp(many)[1]
-    merged = (few > 0) & (both <= long) & ((both <= EVEN) | (steps >= both))
+    merged = (few > 0) & (both <= edge_sums.LONG) & ((both <= EVEN) | (steps >= both))
     return np.where(merged, both, 0), np.where(merged, 0, steps)
 
 
@@ -257,12 +245,6 @@ def parts_of(nonzeros, stride=1):
 
 
 IN_NUMPY = {
-    edge_sums.measure_vertices: measure_vertices,
-    edge_sums.describe_vertices: describe_vertices,
-    edge_sums.find_hubs: find_hubs,
-    edge_sums.count_rows_by_degree: count_rows_by_degree,
-    edge_sums.cost_in_natural_order: cost_in_natural_order,
-    edge_sums.cost_in_degree_order: cost_in_degree_order,
     columns.find_col_ptr: find_col_ptr,
     columns.fill_empty_columns: fill_empty_columns,
     orientation.count_rows: count_rows,

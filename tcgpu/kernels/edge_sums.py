@@ -463,11 +463,11 @@ class Sums:
     """The sums of edges u and v, on the device.
 
     packed: of each vertex, as `describe_vertices` makes it. stride: one in so many groups of 32 edges is added up, but
-    in natural order one in `natural_stride`. fill: see `describe_edges`.
+    in natural order one in `natural_stride`.
     """
 
-    def __init__(self, u, v, n, packed, stride, fill=None):
-        self.u, self.v, self.n, self.packed, self.stride, self.fill = u, v, n, packed, stride, fill
+    def __init__(self, u, v, n, packed, stride):
+        self.u, self.v, self.n, self.packed, self.stride = u, v, n, packed, stride
         sizes = [len(NATURAL), len(DEGREE), len(LONGEST), MOST_SIZE, BINS, 2 * BINS]
         arrays = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
         cuts = [sum(sizes[:k]) for k in range(7)]
@@ -477,8 +477,6 @@ class Sums:
 
     def run(self, kernel, tasks, *args, shared=0):
         """Launch a kernel with a thread for each task, or as many as BLOCKS blocks have."""
-        if self.fill is not None:
-            return self.fill(kernel, *args)
         kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args, shared=shared)
 
     def add_natural(self, stride):
@@ -503,10 +501,9 @@ class Sums:
         return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled)
 
 
-def describe_edges(u, v, n, fill=None, may_sample=False, check=None, meanwhile=lambda degrees: None):
+def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degrees: None):
     """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
 
-    fill: called with each kernel and its arguments, in place of a launch.
     may_sample: whether the costs of many edges may be `sampled`. check: see `device_graph._chosen`. meanwhile: is
     called with the degrees before the host waits for the costs.
     """
@@ -514,8 +511,8 @@ def describe_edges(u, v, n, fill=None, may_sample=False, check=None, meanwhile=l
     lengths, degree = xp.zeros((2, n), np.int32)
     reach = xp.zeros(n, np.int32)
     packed = xp.empty(n, np.uint64)
-    sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
-    _measure(u, v, lengths, degree, reach, fill)
+    sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)))
+    _measure(u, v, lengths, degree, reach)
     if check:
         check()
     sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
@@ -538,12 +535,10 @@ def describe_edges(u, v, n, fill=None, may_sample=False, check=None, meanwhile=l
     return costs, degree, lengths
 
 
-def _measure(u, v, lengths, in_columns, reach, fill=None):
-    """Launch measure_vertices. fill: see `describe_edges`."""
+def _measure(u, v, lengths, in_columns, reach):
+    """Launch measure_vertices."""
     n, bits = lengths.size, _table_bits(PLACE_BYTES)
     args = u, v, lengths, in_columns, reach
-    if fill is not None:
-        return fill(measure_vertices, *args, 0, n, bits)
     ranges = min(MOST_RANGES, max(1, n // RANGE)) if u.size >= MANY_A_VERTEX * n else 1
     _by_ranges(measure_vertices, ranges, n, args, bits, PLACE_BYTES << bits)
 
@@ -575,6 +570,6 @@ def degrees_of_pieces(pieces, n):
     return degrees
 
 
-def costs_of_edges(u, v, n, fill=None):
-    """The OrderCosts of edges in two device arrays. fill: see `describe_edges`."""
-    return describe_edges(u, v, n, fill)[0]
+def costs_of_edges(u, v, n):
+    """The OrderCosts of edges in two device arrays."""
+    return describe_edges(u, v, n)[0]
