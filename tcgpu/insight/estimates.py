@@ -14,14 +14,15 @@ The estimate is a little more than the largest of them: two that are nearly equa
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.graph import as_graph
 from tcgpu.insight.demand import Steps, instructions, join
-from tcgpu.insight.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
+from tcgpu.insight.events import SECTOR
+from tcgpu.insight.gpus import L1_SECTORS, PROBED, SCHEDULERS, gpu_of, probes, registers_of
 from tcgpu.insight.sampling import BESIDE, fit, fitted, sample
 from tcgpu.insight.set_up import prepare, set_up
 from tcgpu.kernels import Step
@@ -173,7 +174,7 @@ def estimate(
         known = knobs_by_method(method, knobs)
         return Estimates(estimate(graph, each, **options, **own) for each, own in known.items())
     chosen = choose(method, "sim", order, knobs)
-    with on_engine(chosen, "sim", float("inf")), runtime.as_device(facts_of(device)):
+    with on_engine(chosen, "sim", float("inf")), runtime.as_device(device):
         prepared = prepare(chosen, graph, order)
         plan = chosen.plan(prepared, **knobs)
         tasks = METHODS.get(plan.method, chosen).tasks  # a method may choose another one
@@ -195,15 +196,6 @@ def total_ms(kernels, gpu, copies=1.0):
     """How long these launches take, one after the other."""
     overhead = gpu.ns("launch") + gpu.ns("next launch") * (len(kernels) - 1)
     return sum(kernel.ms for kernel in kernels) + overhead / copies / 1e6
-
-
-def facts_of(gpu: Gpu):
-    """The Facts of a GPU, by which plans choose their launches."""
-    return replace(
-        runtime.facts(), name=gpu.name, compute_capability=gpu.compute_capability, sms=gpu.sms,
-        threads_per_sm=gpu.threads_per_sm, shared_per_block=gpu.shared_per_block, shared_per_sm=gpu.shared_per_sm,
-        l2_bytes=gpu.l2_bytes, memory_bytes=gpu.memory_bytes, clock_mhz=int(1000 * gpu.clock_ghz),
-    )  # fmt: skip
 
 
 def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None):

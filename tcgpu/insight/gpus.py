@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from tcgpu import records
+from tcgpu.engines.facts import Facts
+from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
 from tcgpu.suggest import unknown
 
-WARP = 32
-SECTOR = 32  # bytes
 SCHEDULERS = 4  # of a multiprocessor, each of which issues an instruction a cycle
 L1_SECTORS = 4  # that the L1 cache delivers in a cycle
 MAX_BLOCKS = 32  # of a multiprocessor
@@ -20,21 +20,16 @@ REGISTERS = 65536  # of a multiprocessor
 BLOCK_SHARED = 1024  # bytes of shared memory that a block takes beside its own
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """A data sheet. Sizes in bytes, `bandwidth` of the memory in bytes a nanosecond."""
+@dataclass(frozen=True, kw_only=True)
+class Gpu(Facts):
+    """A data sheet: the Facts of a device, by which plans choose their launches, and more. Sizes in bytes."""
 
-    name: str
-    sms: int
-    clock_ghz: float
-    threads_per_sm: int
-    shared_per_block: int
-    shared_per_sm: int
     l1_bytes: int  # shared memory included
-    l2_bytes: int
-    bandwidth: float
-    memory_bytes: int
-    compute_capability: str
+    bandwidth: float  # of the memory, in bytes a nanosecond
+
+    @property
+    def clock_ghz(self) -> float:
+        return self.clock_mhz / 1000
 
     def ns(self, probe: str) -> float:
         """A measured latency in nanoseconds of this GPU's clock."""
@@ -52,12 +47,16 @@ class Gpu:
         ))  # fmt: skip
 
 
+SHEET = (
+    "name", "sms", "clock_mhz", "threads_per_sm", "shared_per_block", "shared_per_sm", "l1_bytes", "l2_bytes",
+    "bandwidth", "memory_bytes", "compute_capability",
+)  # fmt: skip
 GPUS = {
-    gpu.name: gpu
-    for gpu in (
-        Gpu("NVIDIA H200", 132, 1.98, 2048, 227 << 10, 228 << 10, 256 << 10, 60 << 20, 4800.0, 141 << 30, "9.0"),
-        Gpu("NVIDIA H100", 132, 1.98, 2048, 227 << 10, 228 << 10, 256 << 10, 50 << 20, 3350.0, 80 << 30, "9.0"),
-        Gpu("Tesla T4", 40, 1.59, 1024, 48 << 10, 64 << 10, 96 << 10, 4 << 20, 320.0, 16 << 30, "7.5"),
+    sheet[0]: Gpu(**dict(zip(SHEET, sheet, strict=True)))
+    for sheet in (
+        ("NVIDIA H200", 132, 1980, 2048, 227 << 10, 228 << 10, 256 << 10, 60 << 20, 4800.0, 141 << 30, "9.0"),
+        ("NVIDIA H100", 132, 1980, 2048, 227 << 10, 228 << 10, 256 << 10, 50 << 20, 3350.0, 80 << 30, "9.0"),
+        ("Tesla T4", 40, 1590, 1024, 48 << 10, 64 << 10, 96 << 10, 4 << 20, 320.0, 16 << 30, "7.5"),
     )
 }
 

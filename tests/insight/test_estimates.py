@@ -39,7 +39,7 @@ TASKS = {
 
 def launched(method, graph, order=None, **knobs):
     """The steps of a method's plan that are launches, their arrays and the graph in the method's order."""
-    with runtime.using("sim"), runtime.as_device(estimates.facts_of(H200)), simulated.limited(float("inf")):
+    with runtime.using("sim"), runtime.as_device(H200), simulated.limited(float("inf")):
         prepared = METHODS[method].prepare(graph, order)
         plan = METHODS[method].plan(prepared, **knobs)
         run = estimates.set_up(plan, prepared)

@@ -15,7 +15,7 @@ import tcgpu
 from tcgpu import generate
 from tcgpu.engines import runtime
 from tcgpu.errors import MethodError
-from tcgpu.insight import estimates, gpus, set_up, task_work
+from tcgpu.insight import gpus, set_up, task_work
 from tcgpu.kernels import device_graph, edge_sums, order_costs, simulated
 from tcgpu.kernels.adaptive import layout, local, merging
 from tcgpu.registry import METHODS
@@ -46,7 +46,7 @@ def in_simulator(plan, graph):
 
 def arrays_after(fill, method, graph, knobs):
     """The arrays of a plan after its set-up, by a function of plan and graph."""
-    device = estimates.facts_of(gpus.GPUS["NVIDIA H200"])  # it has the shared memory that crowd_kernel needs
+    device = gpus.GPUS["NVIDIA H200"]  # it has the shared memory that crowd_kernel needs
     with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
         return fill(METHODS[method].plan(graph, **knobs), graph).arrays
 
@@ -113,7 +113,7 @@ def test_work_of_tasks(graph, knobs, monkeypatch):
     """It is what a block or warp finds when it takes the task."""
     monkeypatch.setattr(layout, "MAX_TASK_IN_EDGES", 7)
     graph, pieces = graph.ordered("degree"), layout.unpack_piece.py_func
-    device = estimates.facts_of(gpus.GPUS["NVIDIA H200"])
+    device = gpus.GPUS["NVIDIA H200"]
     with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
         plan = METHODS["adaptive"].plan(graph, **knobs)
         arrays = set_up.set_up(plan, graph).arrays
@@ -172,7 +172,7 @@ def test_memory_for_rows_of_bits_is_that_of_the_gpu_except_for_a_share(monkeypat
     large.order_costs = replace(costs, n=1 << 26, sums=merged)  # rows of 32 words take 17 GB
     words = {}
     for name in ("NVIDIA H200", "Tesla T4"):
-        with runtime.using("sim"), runtime.as_device(estimates.facts_of(gpus.GPUS[name])):
+        with runtime.using("sim"), runtime.as_device(gpus.GPUS[name]):
             words[name] = local.local_words(large), local.local_words(large, (0, 2))
     assert words == {"NVIDIA H200": (32, 32), "Tesla T4": (0, 32)}
 
