@@ -308,7 +308,7 @@ class Check:
         """Look for what no kernel can do, although Python runs it; say where annotations are not read."""
         for kernel, arrays in self.kernels():
             mistakes = mistakes_in(kernel.py_func, arrays)
-            self.report.problems += [Problem("source", str(mistake)) for mistake in mistakes[:MOST_PROBLEMS]]
+            self.report.problems += [Problem("source", mistake) for mistake in mistakes[:MOST_PROBLEMS]]
             if kernel.py_func.__annotations__:
                 self.report.notes.append(
                     f"The annotations of {kernel.__name__} are not read: the types are those of the arguments."

@@ -58,18 +58,16 @@ class Steps:
         self.sectors = sectors_of(sample)
         self.scale, self.time_scale = np.ones((2, self.blocks))
         self.scale[: sample.chosen.size], self.time_scale[: sample.chosen.size] = sample.scale, sample.time_scale
-        numbers, position = np.unique(events.step_site, return_inverse=True)
-        sites = [events.sites[number] for number in numbers.tolist()]
-        self.barrier = np.array([site.barrier for site in sites], np.int16)[position]
+        self.barrier = events.of_sites(events.step_site, lambda site: site.barrier, np.int16)
         alone = (events.in_flight == 0) | (np.diff(self.warp, prepend=-1) != 0)
         self.runs = np.flatnonzero(alone)  # first steps of those that wait together
-        counts = np.array([site.counts for site in sites], np.int16).reshape(-1, 4)
+        counts = events.of_sites(events.step_site, lambda site: site.counts, np.int16).reshape(-1, 4)
         load, store, atomic = (events.of_kind(kind) for kind in ("load", "store", "atomic"))
         shared, signed = events.shared, np.isin(events.site, list(events.signed))
         self.load, self.store, self.atomic = load, store, atomic
         parts = (load & ~signed, load & signed, shared & ~signed, shared & signed, store, atomic)
         of_parts = (self.per_step(part).astype(np.int16) for part in parts)
-        self.kinds = [*counts.T[:, position], np.ones(self.warp.size, np.int16), *of_parts, self.barrier]
+        self.kinds = [*counts.T, np.ones(self.warp.size, np.int16), *of_parts, self.barrier]
         begins = np.flatnonzero(np.diff(self.warp, prepend=-1))
         before = np.cumsum(self.barrier, dtype=np.int32) - self.barrier
         self.part = before - np.repeat(before[begins], np.diff(begins, append=self.warp.size))  # barriers so far

@@ -74,15 +74,20 @@ class Events:
     @cached_property
     def atomic(self):
         """Whether each request is atomic, in either memory."""
-        return self._is_kind("atomic")
+        return self.is_kind("atomic")
 
     def of_kind(self, kind, shared=False):
         """Which requests are of this kind, "load", "store" or "atomic", for global or for shared memory."""
-        return self._is_kind(kind) & (self.shared == shared)
+        return self.is_kind(kind) & (self.shared == shared)
 
-    def _is_kind(self, kind):
-        numbers, position = np.unique(self.site, return_inverse=True)
-        return np.array([self.sites[number].kind == kind for number in numbers.tolist()], bool)[position]
+    def is_kind(self, kind):
+        """Which requests are of this kind, in either memory."""
+        return self.of_sites(self.site, lambda site: site.kind == kind, bool)
+
+    def of_sites(self, numbers, what, dtype=int):
+        """`what(site)` for the Site of each of these numbers, as an array."""
+        numbers, position = np.unique(numbers, return_inverse=True)
+        return np.array([what(self.sites[number]) for number in numbers.tolist()], dtype)[position]
 
     @cached_property
     def sectors(self):
@@ -123,7 +128,7 @@ class Events:
         address = self.address[access]
         wide = (self.size[chosen] > BANK_BYTES)[request]
         in_pairs = agree(request, address, lane, chosen.size, 1) | agree(request, address, lane, chosen.size, 2)
-        split = ~(in_pairs & self._is_kind("load")[chosen])
+        split = ~(in_pairs & self.is_kind("load")[chosen])
         part = 2 * request + np.where(wide & split[request], lane // (WARP // 2), 0)
         words = np.concatenate([address, address[wide] + BANK_BYTES]) // BANK_BYTES
         part, words, lanes = distinct_pairs(np.concatenate([part, part[wide]]), words)

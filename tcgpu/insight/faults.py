@@ -43,7 +43,7 @@ import numpy as np
 from tcgpu.engines.simulator import BLOCK, WARP, Thread, numpy_type, simulated
 from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
 from tcgpu.insight.events import MEMORY_SHIFT, SHARED
-from tcgpu.insight.mistakes import explained
+from tcgpu.insight.mistakes import explained, sentence
 from tcgpu.insight.races import Accesses, first_race, is_told, unordered
 from tcgpu.insight.rewriting import LANE, SITES, Function, InstrumentedCuda, Site, owner_of
 from tcgpu.insight.shadow_memory import CheckedBlock, Layout, Written
@@ -81,8 +81,7 @@ class Fault:
         return self.thread % WARP
 
     def __str__(self):
-        inside = "" if self.function == self.kernel else f" (in {self.function})"
-        return f"{self.kernel}, line {self.line}{inside}, `{self.source}`: {self.says}"
+        return sentence(self.kernel, self.function, self.line, self.source, self.says)
 
 
 class Ended(Exception):
@@ -96,7 +95,6 @@ class Checker(InstrumentedCuda):
         super().__init__(blocks, threads, shared)
         self.kernel, self.written, self.most_rounds = kernel, written, most_rounds
         self.local = SimpleNamespace(array=self.local_array)
-        self.arrays = {}  # those in global memory: id -> Layout
         self.names = {}  # number of a memory -> the name of its array
         self.smallest, self.sizes = {}, {}  # number of a memory -> log2 of bytes of its elements
         self.faults = {}  # what and where -> Fault
@@ -117,14 +115,8 @@ class Checker(InstrumentedCuda):
         self.block.layout(array)  # which keeps it alive
         return array
 
-    def name(self, function, args):
-        """Know the arrays that a kernel is called with by the names of its parameters."""
-        for name, array in zip(function.__code__.co_varnames, args, strict=False):
-            if type(array) is np.ndarray:
-                self.arrays[id(array)] = self.layout(array, None, name)
-
     def layout(self, array, block, name=None):
-        owner, at, begin = self.address_of(array, block and block.shared)
+        owner, at, begin = self.address_of(array, block)
         size, number, logged = max(0, array.itemsize - 1).bit_length(), begin >> MEMORY_SHIFT, True
         if number == SHARED:
             written = block.written.setdefault(id(owner), bytearray(owner.nbytes))

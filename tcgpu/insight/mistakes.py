@@ -5,7 +5,6 @@ import builtins
 import inspect
 import re
 import types
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,23 +15,16 @@ from tcgpu.errors import TcgpuError
 from tcgpu.insight.shadow_memory import ATOMIC_TAKES
 from tcgpu.suggest import did_you_mean
 
-NO_LIST = "a kernel has no lists: numbers of a thread's own go into cuda.local.array(size, type)"
 MISSING = {  # parts of Python that no kernel has -> what to say
-    ast.List: NO_LIST,
-    ast.ListComp: NO_LIST,
-    ast.Dict: "a kernel has no dict: look values up in an array",
-    ast.DictComp: "a kernel has no dict: look values up in an array",
-    ast.Set: "a kernel has no set: mark values in an array",
-    ast.SetComp: "a kernel has no set: mark values in an array",
-    ast.GeneratorExp: "a kernel has no generators: write a loop",
-    ast.Yield: "a kernel has no generators: write a loop",
-    ast.YieldFrom: "a kernel has no generators: write a loop",
+    (ast.List, ast.ListComp): "a kernel has no lists: numbers of a thread's own go into cuda.local.array(size, type)",
+    (ast.Dict, ast.DictComp): "a kernel has no dict: look values up in an array",
+    (ast.Set, ast.SetComp): "a kernel has no set: mark values in an array",
+    (ast.GeneratorExp, ast.Yield, ast.YieldFrom): "a kernel has no generators: write a loop",
     ast.JoinedStr: "a kernel has no texts",
     ast.Try: "a kernel has no exceptions: test with `if`",
     ast.With: "a kernel has no `with`",
     ast.ClassDef: "a kernel has no classes",
-    ast.Import: "a kernel imports nothing: import in front of it",
-    ast.ImportFrom: "a kernel imports nothing: import in front of it",
+    (ast.Import, ast.ImportFrom): "a kernel imports nothing: import in front of it",
 }
 BUILT_INS = {
     "list", "dict", "set", "frozenset", "tuple", "sorted", "sum", "map", "filter", "any", "all", "str", "iter", "next",
@@ -42,29 +34,22 @@ NAMES = [name for name in dir(SimulatedCuda) if not name.startswith("_")] + ["sh
 OF_CUDA = {SimulatedCuda: "cuda", Atomics: "cuda.atomic", SharedMemory: "cuda.shared"}
 
 
-class Mistake(NamedTuple):
-    """A place in the source of a kernel, or of a device function that it calls, that no GPU runs."""
-
-    kernel: str
-    function: str
-    line: int
-    source: str
-    says: str
-
-    def __str__(self):
-        inside = "" if self.function == self.kernel else f" (in {self.function})"
-        return f"{self.kernel}, line {self.line}{inside}, `{self.source}`: {self.says}"
+def sentence(kernel, function, line, source, says):
+    """What is wrong at a line of a kernel's source, or of that of a device function that it calls."""
+    inside = "" if function == kernel else f" (in {function})"
+    return f"{kernel}, line {line}{inside}, `{source}`: {says}"
 
 
 def mistakes_in(function, arrays=()):
-    """The Mistakes in the source of a kernel's Python function; arrays: which of its parameters are arrays."""
+    """What no GPU runs of the source of a kernel's Python function, a sentence for each line; arrays: which of its
+    parameters are arrays."""
     found = {}
     _Reader(function, arrays, function.__name__, found, ()).read()
     return list(found.values())
 
 
 class _Reader(Integers):
-    """Collects the Mistakes of a function, one for each line; `callers`: the functions that it is called by."""
+    """Collects the mistakes in a function, one for each line; `callers`: the functions that it is called by."""
 
     def __init__(self, function, arrays, kernel, found, callers):
         super().__init__(function)
@@ -79,12 +64,13 @@ class _Reader(Integers):
     def mistake(self, node, says):
         line, source = self.first + node.lineno - 1, self.lines[node.lineno - 1].strip()
         place = self.function.__code__, line
-        self.found.setdefault(place, Mistake(self.kernel, self.function.__name__, line, source, says))
+        self.found.setdefault(place, sentence(self.kernel, self.function.__name__, line, source, says))
 
     def visit(self, node):
-        if type(node) in MISSING:
-            self.mistake(node, MISSING[type(node)])
-            return node
+        for kinds, says in MISSING.items():
+            if isinstance(node, kinds):
+                self.mistake(node, says)
+                return node
         return super().visit(node)
 
     def visit_Call(self, call):
@@ -130,7 +116,7 @@ class _Reader(Integers):
         )
 
     def whole(self, node, *operands):
-        """A Mistake if an operand is an array, where only one of its elements is meant."""
+        """A mistake if an operand is an array, where only one of its elements is meant."""
         for operand in operands:
             if isinstance(operand, ast.Name) and operand.id in self.arrays:
                 self.mistake(node, f"{operand.id} is an array: one of its elements is {operand.id}[...]")

@@ -206,9 +206,8 @@ def worst_request(events, of, line, kernel):
     if not chosen.any():  # it only writes
         chosen = events.shared == shared
     if line is not None:
-        sites = [events.sites[number] for number in events.site.tolist()]
-        here = np.array([site.line == line for site in sites], bool)
-        own = here & np.array([site.function.name == kernel for site in sites], bool)
+        here = events.of_sites(events.site, lambda site: site.line == line, bool)
+        own = here & events.of_sites(events.site, lambda site: site.function.name == kernel, bool)
         chosen &= own if own.any() else here
     if not chosen.any():
         where = "shared" if shared else "global"

@@ -279,22 +279,16 @@ class Recorder(InstrumentedCuda):
         self.kept = 0
         self.index_types = {}  # number of a site -> the type of its index
 
-    def begin(self, array, name=None):
-        """The address of an array: its memory and where it begins in that; views share the memory of their array."""
-        owner, _, address = self.address_of(array, None if name else self.shared)
+    def layout(self, array, block, name=None):
+        """The array, which must stay alive, its first address, bytes of an element, lengths and strides."""
+        owner, _, address = self.address_of(array, block)
         number = address >> MEMORY_SHIFT
         if number == len(self.memories):
             self.memories.append(name or "local memory")
             self.sizes[number] = owner.nbytes
         elif number != SHARED:
             self.memories[number] += f", {name}"
-        return address
-
-    def arrays_of(self, function, args):
-        """The arrays that a kernel is called with: id of an array -> its `layout_of`."""
-        named = zip(function.__code__.co_varnames, args, strict=False)
-        found = [(name, array) for name, array in named if type(array) is np.ndarray]
-        return {id(array): layout_of(array, self.begin(array, name)) for name, array in found}
+        return array, address, array.itemsize, array.shape, array.strides
 
     def collect(self, block):
         """Add what a block has done to the columns."""
@@ -350,14 +344,14 @@ class Recorder(InstrumentedCuda):
 class TracedBlock(Block):
     """A block that runs, and what its warps have done."""
 
-    def __init__(self, number, recorder, run, args, arrays, lane=TracedLane, only=(), most_steps=0, full_rounds=0):
+    def __init__(self, number, recorder, run, args, lane=TracedLane, only=(), most_steps=0, full_rounds=0):
         """only: the first warp that runs, and the one behind the last; without it, all run."""
         super().__init__(number, recorder, run, args, only=slice(*(WARP * warp for warp in only or (0, MAX_WARPS))))
         self.tasks, self.probed, self.most_steps, self.cut = 0, False, most_steps, False  # see `OneTaskLane`
         self.full_rounds, self.seed = full_rounds, (number, only)
         self.loops = False  # whether a loop that counts was entered
         self.begun = 0  # how many steps the device had done when it began
-        self.arrays = dict(arrays)  # id of an array -> its `layout_of`
+        self.arrays = dict(recorder.arrays)  # id of an array -> its layout
         self.warps = [Warp() for _ in range(-(-int(recorder.blockDim.x) // WARP))]
         for thread in self.threads:
             thread.record = lane(self, thread)
@@ -377,7 +371,7 @@ class TracedBlock(Block):
         """Bytes of an element, and its address."""
         known = self.arrays.get(id(array))
         if known is None:
-            known = self.arrays[id(array)] = layout_of(array, self.launch.begin(array))
+            known = self.arrays[id(array)] = self.launch.layout(array, self)
         _, begin, size, lengths, strides = known
         if type(index) is not tuple:
             return size, begin + int(index) % lengths[0] * strides[0]  # a negative index counts from the end
@@ -400,7 +394,7 @@ class TaskSampler:
         self.cut, self.cost, self.longest, self.accesses = False, 0, 0, 0
         self.meets = False  # whether the threads of a block wait for each other in a task: known when one was found
         self.run = simulated(function, self.recorder)
-        self.arrays = self.recorder.arrays_of(function, args)
+        self.recorder.name(function, args)
 
     def has(self, task):
         """Whether the launch has a task of this number."""
@@ -426,7 +420,7 @@ class TaskSampler:
             for queue in self.queues:
                 queue[:] = task * self.taken
             limits = {"most_steps": most_steps * (LAST_TRY if full and not tries else 1), "full_rounds": full}
-            block = TracedBlock(task, self.recorder, self.run, self.args, self.arrays, OneTaskLane, only, **limits)
+            block = TracedBlock(task, self.recorder, self.run, self.args, OneTaskLane, only, **limits)
             block.probed = probed
             with np.errstate(over="ignore", divide="ignore"):
                 while block.run():
@@ -457,11 +451,6 @@ class TaskSampler:
         self.accesses = float(np.array(columns["lanes"][requests:]) @ of_request)
 
 
-def layout_of(array, begin):
-    """The array, which must stay alive, its first address, bytes of an element, lengths and strides."""
-    return array, begin, array.itemsize, array.shape, array.strides
-
-
 def record(function, blocks, threads, args, *, shared=0, at_a_time=1024):
     """Run the Python function of a kernel on NumPy arrays, which it changes; returns its Events.
 
@@ -469,8 +458,8 @@ def record(function, blocks, threads, args, *, shared=0, at_a_time=1024):
     """
     recorder = Recorder(int(blocks), int(threads), int(shared))
     run = simulated(function, recorder)
-    arrays = recorder.arrays_of(function, args)
-    waiting = (TracedBlock(number, recorder, run, args, arrays) for number in range(int(blocks)))
+    recorder.name(function, args)
+    waiting = (TracedBlock(number, recorder, run, args) for number in range(int(blocks)))
     running = [(0, block.number, block) for block in islice(waiting, at_a_time)]  # a heap: (clock, number, block)
     collects = gc.isenabled()
     gc.disable()  # it would look at millions of small objects, none of which is garbage: half of the time

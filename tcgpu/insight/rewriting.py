@@ -19,7 +19,7 @@ import numpy as np
 from tcgpu.engines.kernel_language import source_tree
 from tcgpu.engines.simulator import STAND_IN, SimulatedCuda, YieldWhereItWaits
 from tcgpu.insight.events import MEMORY_SHIFT, SECTOR, SHARED
-from tcgpu.insight.task_loops import counting_statement, task_loops
+from tcgpu.insight.task_loops import counting_statement, names_in, task_loops
 
 LANE = "__lane__"  # the name of the thread's lane in an instrumented function
 FREE = {"uint8", "uint16", "uint32", "uint64", "int32", "int64", "bool", "__int64"}  # casts: no instruction
@@ -62,7 +62,7 @@ class Site(NamedTuple):
     burst: int = 0  # of a loop that counts: rounds that are run together where others are left out; 0: none may be
 
 
-SITES: dict[int, Site] = {}  # number -> Site, of every function that was traced in this process
+SITES: dict[int, Site] = {}  # number -> Site, of every function that was instrumented in this process
 _numbers = itertools.count()
 
 
@@ -188,7 +188,7 @@ class Instrument(YieldWhereItWaits):
         found, loaded = [], None
         for statement in statements:
             names = self.loads(statement)
-            self.in_flight = bool(names and loaded) and not loaded & names_read(statement.value)
+            self.in_flight = bool(names and loaded) and not loaded & names_in(statement.value)
             loaded = names | loaded if self.in_flight else names
             if _does_nothing(statement):
                 found.append(statement)
@@ -305,11 +305,12 @@ class Instrument(YieldWhereItWaits):
                 yield from type(self)(callee).reached(source_tree(callee).body[0])
 
     def returns_atomic(self, call):
-        """Whether it calls a device function that uses what an atomic operation returned."""
-        if not self.device_function(call):
-            return False
-        body = source_tree(self.device_function(call)).body[0]
-        used = (node.value for node in ast.walk(body) if isinstance(node, (ast.Assign, ast.Return)) and node.value)
+        """Whether it is an atomic operation, or calls a device function that uses what one returned."""
+        callee = self.device_function(call)
+        if not callee:
+            return self.is_atomic(call)
+        nodes = ast.walk(source_tree(callee))
+        used = (node.value for node in nodes if isinstance(node, (ast.Assign, ast.Return)) and node.value)
         return any(isinstance(call, ast.Call) and self.is_atomic(call) for value in used for call in ast.walk(value))
 
     # -------------------------------------------------------------------------------------------------------- branches
@@ -420,25 +421,35 @@ class Instrument(YieldWhereItWaits):
 
 
 class InstrumentedCuda(SimulatedCuda):
-    """A `SimulatedCuda` in whose kernels threads have lanes, their `record`; it numbers the memories of arrays."""
+    """A `SimulatedCuda` in whose kernels threads have lanes, their `record`; it numbers the memories of arrays.
+
+    A subclass has `layout(array, block, name)`: how an array lies in memory, for its blocks to keep.
+    """
 
     rewriting = Instrument
 
     def __init__(self, blocks, threads, shared):
         super().__init__(blocks, threads, shared)
         self.numbers = {}  # id of an array that owns memory -> number
+        self.arrays = {}  # those that the kernel is called with: id -> what `layout` returns
 
     @property
     def lane(self):
         return self.thread.record
 
-    def address_of(self, array, shared=None):
+    def name(self, function, args):
+        """Know the arrays that a kernel is called with by the names of its parameters."""
+        for name, array in zip(function.__code__.co_varnames, args, strict=False):
+            if type(array) is np.ndarray:
+                self.arrays[id(array)] = self.layout(array, None, name)
+
+    def address_of(self, array, block):
         """The array that owns the memory of another one, where that begins in it, and its address.
 
-        shared: the SharedMemory in which it may be.
+        block: in whose shared memory it may be, or None.
         """
         owner = owner_of(array)
-        at, begin = array.ctypes.data - owner.ctypes.data, shared and shared.begin(owner)
+        at, begin = array.ctypes.data - owner.ctypes.data, block and block.shared.begin(owner)
         if begin is not None:
             return owner, at, (SHARED << MEMORY_SHIFT) + begin + at
         number = self.numbers.setdefault(id(owner), len(self.numbers) + 1)
@@ -466,10 +477,6 @@ def expression_of(source, *more):
 def burst_of(step):
     """How many rounds of a loop that goes on by `step` read the elements of one sector, perhaps."""
     return SECTOR // 4 if isinstance(step, ast.Constant) and step.value == 1 else 1
-
-
-def names_read(tree):
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _does_nothing(statement):

@@ -1,5 +1,6 @@
 """`tcgpu.simulate`: run any kernel in the style of `numba.cuda` without a GPU, and tell what is wrong with it."""
 
+import math
 from typing import Any
 
 from tcgpu.engines.simulator import simulate as run
@@ -80,11 +81,8 @@ def simulate(
         sizes = sizes if isinstance(sizes, tuple) else (sizes,)
         if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) and size >= 1 for size in sizes):
             raise KernelError(f"{what} are a number from 1 on, or up to three of them, not {sizes!r}")
-        count = 1
-        for size in sizes:
-            count *= size
-        if what == "threads" and count > MOST_THREADS:
-            raise KernelError(f"a block has at most {MOST_THREADS:,} threads, not {count:,}")
+        if what == "threads" and math.prod(sizes) > MOST_THREADS:
+            raise KernelError(f"a block has at most {MOST_THREADS:,} threads, not {math.prod(sizes):,}")
     if faults and seed is None:
         return Faults(check_launch(function, blocks, threads, args, shared=shared))
     run(function, blocks, threads, args, shared=shared, seed=seed)

@@ -16,13 +16,13 @@ GRID_SIZES = ("gridDim", "gridsize")
 STEPS = ast.BinOp, ast.operator, ast.Name, ast.Constant, ast.Attribute, ast.expr_context  # that a loop may count by
 
 
-def task_loops(definition, returns_atomic):
+def task_loops(definition, is_atomic):
     """The loops of a function, as nodes of its syntax tree, that are task loops: none of them is inside another loop.
 
-    returns_atomic(call): whether a call of a device function returns what an atomic operation returned.
+    is_atomic(call): whether a call returns what an atomic operation returned.
     """
-    names = _names_by_grid(definition, returns_atomic)
-    return {loop for loop in _outermost_loops(definition.body) if _goes_on_by(loop, names, returns_atomic)}
+    names = _names_by_grid(definition, is_atomic)
+    return {loop for loop in _outermost_loops(definition.body) if _goes_on_by(loop, names, is_atomic)}
 
 
 def counting_statement(loop):
@@ -32,23 +32,23 @@ def counting_statement(loop):
         return None
     names = [node for node in ast.walk(loop) if isinstance(node, ast.Name)]
     changed = [node.id for node in names if isinstance(node.ctx, ast.Store)]
-    tested = [name for name in changed if name in _names_of(loop.test)]
+    tested = [name for name in changed if name in names_in(loop.test)]
     for statement in loop.body:
         if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
             constant = all(isinstance(node, STEPS) for node in ast.walk(statement.value))
-            if constant and not _names_of(statement.value) & set(changed) and tested == [ast.unparse(statement.target)]:
+            if constant and not names_in(statement.value) & set(changed) and tested == [ast.unparse(statement.target)]:
                 return statement
     return None
 
 
-def _names_by_grid(definition, returns_atomic):
+def _names_by_grid(definition, is_atomic):
     """The names of a function whose values depend on the size of the grid or on an atomic operation."""
     names, before = set(), -1
     while len(names) != before:
         before = len(names)
         for target, value in _assignments(definition):
-            if _depends(value, names, returns_atomic):
-                names |= _names_of(target)
+            if _depends(value, names, is_atomic):
+                names |= names_in(target)
     return names
 
 
@@ -66,23 +66,19 @@ def _assignments(tree):
             yield node.target, node.value
 
 
-def _depends(value, names, returns_atomic):
+def _depends(value, names, is_atomic):
     for node in ast.walk(value):
         if isinstance(node, ast.Attribute) and node.attr in GRID_SIZES:
             return True
         if isinstance(node, ast.Name) and node.id in names:
             return True
-        if isinstance(node, ast.Call) and (_is_atomic(node) or returns_atomic(node)):
+        if isinstance(node, ast.Call) and is_atomic(node):
             return True
     return False
 
 
-def _is_atomic(call):
-    of = getattr(call.func, "value", None)
-    return isinstance(of, ast.Attribute) and of.attr == "atomic"
-
-
-def _names_of(tree):
+def names_in(tree):
+    """The names in a tree."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
@@ -95,10 +91,8 @@ def _outermost_loops(statements):
                 yield from _outermost_loops(getattr(statement, field, []))
 
 
-def _goes_on_by(loop, names, returns_atomic):
+def _goes_on_by(loop, names, is_atomic):
     if isinstance(loop, ast.For):
-        return _depends(loop.iter, names, returns_atomic)
-    tested = _names_of(loop.test)
-    return any(
-        tested & _names_of(target) and _depends(value, names, returns_atomic) for target, value in _assignments(loop)
-    )
+        return _depends(loop.iter, names, is_atomic)
+    tested = names_in(loop.test)
+    return any(tested & names_in(target) and _depends(value, names, is_atomic) for target, value in _assignments(loop))

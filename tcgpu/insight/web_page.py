@@ -114,7 +114,8 @@ def chosen_warps(events, room, position):
     begins = np.flatnonzero(np.diff(warps_of(events), prepend=-1))
     ends = np.append(begins[1:], steps)
     needed = np.cumsum(STEP + np.bincount(events.step, REQUEST + events.lanes, steps))
-    columns = {"row": rows_of(events, position), "active": events.mask, "activity": activities(events)}
+    row = events.of_sites(events.step_site, lambda site: position[site.function, site.line])
+    columns = {"row": row, "active": events.mask, "activity": activities(events)}
     found, cut = [], ""
     for k in np.argsort(begins - ends, kind="stable").tolist():
         begin, end = int(begins[k]), int(ends[k])
@@ -138,13 +139,6 @@ def chosen_warps(events, room, position):
         return found, "All of its warps can be stepped through."
     which = f"the one with the most steps, {cut}" if cut else "those with the most steps"
     return found, f"{len(found):,} of its {begins.size:,} warps can be stepped through: {which}."
-
-
-def rows_of(events, position):
-    """The row of the source of each step."""
-    numbers, site = np.unique(events.step_site, return_inverse=True)
-    sites = [events.sites[number] for number in numbers.tolist()]
-    return np.array([position[one.function, one.line] for one in sites], int)[site]
 
 
 def requests(events, begin, end, order):

@@ -37,9 +37,8 @@ def traced(scene, method, knobs):
 
 def values_of(step, events, unchanged):
     """Parameter -> elements, of the arrays in `unchanged`; those that this kernel changes are removed from it."""
-    kinds = np.array([events.sites[site].kind for site in events.site.tolist()])
-    memory = events.address[events.first[:-1]] >> MEMORY_SHIFT
-    numbers = np.unique(memory[kinds != "load"]).tolist()
+    memory, changes = events.address[events.first[:-1]] >> MEMORY_SHIFT, ~events.is_kind("load")
+    numbers = np.unique(memory[changes]).tolist()
     changed = {name for number in numbers for name in events.memories[number].split(", ")}
     names = [*inspect.signature(step.kernel.py_func).parameters]
     arrays = {name: arg for name, arg in zip(names, step.args, strict=True) if isinstance(arg, str)}
