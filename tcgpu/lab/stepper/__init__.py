@@ -2,7 +2,7 @@
 
     frames, stepping            the steps as data: `steps(graph, method)` yields a `Frame` per step
     *_steps                     the frames of each method; trace_steps those of a method of a user's
-    drawing, vertex_positions   a frame as shapes, and as a picture: `shapes_of(frame)`, `draw(frame)`
+    drawing                     a frame as shapes, and as a picture: `shapes_of(frame)`, `draw(frame)`
     stepper                     the widget that plays them: `step(graph, method)`
 
 The frames follow the loops of the kernels, with a few lanes instead of 32 and words of a few bits, because their graphs

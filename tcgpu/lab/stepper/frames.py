@@ -19,6 +19,7 @@ from tcgpu.graph import Graph
 
 LOOKS = ("there", "done", "looked", "miss", "hit", "empty")
 GLOBAL, SHARED, REGISTERS = "global memory", "shared memory", "registers"
+BOX = np.array([3.1, 4.0])  # inches, in which the vertices of a scene are
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Lower:
 
 @dataclass(frozen=True)
 class Scene:
-    """The data that all frames share: the graph in the method's order, and a point per vertex in inches."""
+    """The data that all frames share: the graph in the method's order, and a point in BOX per vertex."""
 
     graph: Graph
     method: str

@@ -5,8 +5,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from tcgpu.kernels.chatterjee.chunks import split
-from tcgpu.lab.stepper.frames import SHARED, Matrix, cells, counted, listed
-from tcgpu.lab.stepper.vertex_positions import BOX
+from tcgpu.lab.stepper.frames import BOX, SHARED, Matrix, cells, counted, listed
 
 
 def levels(builder, *, skip):

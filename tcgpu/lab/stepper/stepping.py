@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu import plots
 from tcgpu.declarations import check_choice, check_integer
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.graph import as_graph, known_order
 from tcgpu.lab.stepper.adaptive_steps import adaptive
 from tcgpu.lab.stepper.bitmap_steps import LOADS, bit_steps, register_steps
-from tcgpu.lab.stepper.frames import GLOBAL, SHARED, Frame, FrameBuilder, Scene
+from tcgpu.lab.stepper.frames import BOX, GLOBAL, SHARED, Frame, FrameBuilder, Scene
 from tcgpu.lab.stepper.level_steps import level_points, levels
 from tcgpu.lab.stepper.merge_steps import column_block, merge_path, naive
 from tcgpu.lab.stepper.search_steps import search
 from tcgpu.lab.stepper.trace_steps import traced
-from tcgpu.lab.stepper.vertex_positions import spring_points
 from tcgpu.registry import BUILT_IN, METHODS, Method, choose, named
 
 MAX_VERTICES, MAX_EDGES = 64, 400  # of a graph that fits a picture
@@ -29,6 +29,25 @@ KNOBS = {  # knob -> its default, least and largest value; or its default, True 
     "hubs": (6, 0, MAX_VERTICES), "heavy": (4, 0, 2**30), "crowd": (4, 1, 2**30), "short": (3, 2, 2**30),
     "words": (2, 0, MAX_VERTICES), "cached": (True,), "skip": (False,),
 }  # fmt: skip
+
+
+def spring_points(graph, rounds=200):
+    """Joined vertices near each other, the longer side upright: stretched to fill the box, then pushed apart."""
+    if graph.n < 2:
+        return np.tile(BOX / 2, (graph.n, 1))
+    points = plots.layout(graph)
+    points = points - points.mean(axis=0)
+    points = points @ np.linalg.svd(points, full_matrices=False)[2].T[:, ::-1]
+    low, size = points.min(axis=0), np.ptp(points, axis=0)
+    points = np.divide(points - low, size, out=np.full(points.shape, 0.5), where=size > 1e-6) * BOX
+    space = min(0.55, 0.8 * np.sqrt(BOX.prod() / graph.n))
+    for _ in range(rounds):
+        between = points[:, None] - points
+        distance = np.hypot(between[..., 0], between[..., 1]) + np.eye(graph.n)
+        push = np.maximum(space - distance, 0)
+        points += 0.4 * (between / np.maximum(distance, 1e-9)[..., None] * push[..., None]).sum(axis=1)
+        points = np.clip(points, 0, BOX)
+    return points
 
 
 class Shown(NamedTuple):
