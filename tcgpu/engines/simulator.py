@@ -165,14 +165,14 @@ class SimulatedCuda:
 
     @property
     def blockIdx(self):
-        return self.thread.block
+        return self.thread.block_index
 
     @property
     def laneid(self):
         return np.uint32(self.thread.lane)
 
     def grid(self, dimensions):
-        block, index = self.thread.block, self.thread.index
+        block, index = self.thread.block_index, self.thread.index
         if dimensions == 1:
             return np.int64(block.x) * self.blockDim.x + index.x
         places = zip(block[:dimensions], self.blockDim, index, strict=False)
@@ -282,16 +282,16 @@ class SharedMemory:
 
 
 class Thread:
-    """A thread of a block: its indices, and the generator that runs it; block, number: through all dimensions."""
+    """A thread of a Block: its indices, and the generator that runs it; number: through all dimensions."""
 
-    def __init__(self, block, number, launch):
-        self.block, self.index = launch.gridDim.at(block), launch.blockDim.at(number)
-        self.block_number, self.number, self.launch = block, number, launch
+    def __init__(self, block, number):
+        self.block_number, self.number, self.launch = block.number, number, block.launch
+        self.block_index, self.index = self.launch.gridDim.at(block.number), self.launch.blockDim.at(number)
         self.warp, self.lane = number // WARP, number % WARP
         self.steps = None
 
     def __str__(self):
-        return f"thread {self._name('blockDim', self.index)} of block {self._name('gridDim', self.block)}"
+        return f"thread {self._name('blockDim', self.index)} of block {self._name('gridDim', self.block_index)}"
 
     def _name(self, extent, position):
         """A position as text: a number, or one for each dimension that the launch has."""
@@ -327,11 +327,12 @@ def simulate(function, blocks, threads, args, *, shared=0, seed=None):
 class Block:
     """A block that runs: its threads and its shared memory."""
 
-    def __init__(self, number, launch, function, args, *, only=slice(None), shuffle=None):
-        """launch: a SimulatedCuda. function: from `simulated`. only: which threads run. shuffle: reorders a list."""
+    def __init__(self, number, launch, function, args, *, only=slice(None), shuffle=None, kind=Thread):
+        """launch: a SimulatedCuda. function: from `simulated`. only: which threads run. shuffle: reorders a list. kind:
+        the class of the threads."""
         self.number, self.launch, self.shared = number, launch, SharedMemory(launch.dynamic_bytes)
         self.function, self.args, self.shuffle = function, args, shuffle
-        self.threads = [Thread(number, k, launch) for k in range(math.prod(map(int, launch.blockDim)))][only]
+        self.threads = [kind(self, k) for k in range(math.prod(map(int, launch.blockDim)))[only]]
         self.live = {thread.number for thread in self.threads}
         self.ready = [(thread, None) for thread in self.threads]  # with what the barrier returns that each waited at
         self.waiting = {}  # (warp, mask) or (BLOCK, BLOCK) -> {thread: its Barrier}

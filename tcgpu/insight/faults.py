@@ -40,7 +40,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tcgpu.engines.simulator import BLOCK, WARP, Thread, numpy_type, simulated
+from tcgpu.engines.simulator import BLOCK, WARP, numpy_type, simulated
 from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
 from tcgpu.insight.events import MEMORY_SHIFT, SHARED
 from tcgpu.insight.mistakes import explained, sentence
@@ -102,12 +102,12 @@ class Checker(InstrumentedCuda):
         self.of_blocks = []  # (number of a block, what it accessed in global memory)
 
     def threadfence(self):
-        self.lane.fence()
+        self.thread.fence()
 
     threadfence_system = threadfence
 
     def threadfence_block(self):
-        self.lane.fence(self.block.number)
+        self.thread.fence(self.block.number)
 
     def local_array(self, shape, dtype):
         array = np.empty(shape, numpy_type(dtype))
@@ -141,8 +141,7 @@ class Checker(InstrumentedCuda):
         """Keep a fault, unless it is known; returns it."""
         function, line = site.function, site.line
         source = linecache.getline(function.file, line).strip()
-        thread = lane if isinstance(lane, Thread) else lane.thread
-        who = thread.block_number, thread.number
+        who = lane.block_number, lane.number
         fault = Fault(kind, self.kernel, function.name, line, source, *who, says, array, index, ends)
         place = function.file, function.name, line, site.kind, site.expression
         return self.faults.setdefault((kind, place, key), fault)
@@ -162,7 +161,7 @@ class Checker(InstrumentedCuda):
         name, element = self.element(site, array, index)
         verb = VERBS[site.kind]
         sizes = " x ".join(f"{length:,}" for length in array.shape)
-        says = f"{lane.thread} {verb} {element}, out of bounds: the array has {sizes} element{'s' * (sizes != '1')}"
+        says = f"{lane} {verb} {element}, out of bounds: the array has {sizes} element{'s' * (sizes != '1')}"
         if (
             self.block.arrays[id(array)].begin >> MEMORY_SHIFT == SHARED
             and owner_of(array) is self.block.shared.dynamic
@@ -170,26 +169,26 @@ class Checker(InstrumentedCuda):
             says += f", since the launch asks for {self.dynamic_bytes:,} bytes of shared memory"
         if min(index if isinstance(index, tuple) else (index,)) < 0:
             why = "an index below 0, which NumPy and Numba count from the end"
-            says = f"{lane.thread} {verb} {element}, out of bounds: {why}"
+            says = f"{lane} {verb} {element}, out of bounds: {why}"
         self.end("bounds", site, lane, says, name, index)
 
     def unwritten(self, lane, number, array, index):
         site = SITES[number]
         index = tuple(map(int, index)) if isinstance(index, tuple) else int(index)
         name, element = self.element(site, array, index)
-        says = f"{lane.thread} {VERBS[site.kind]} {element}, uninitialized: nothing was written to it"
+        says = f"{lane} {VERBS[site.kind]} {element}, uninitialized: nothing was written to it"
         self.report("unwritten", site, lane, says, name, index)
 
     def endless(self, lane, number):
-        says = f"{lane.thread} has gone round its loops {lane.gone_round - 1:,} times, and is taken for endless"
+        says = f"{lane} has gone round its loops {lane.gone_round - 1:,} times, and is taken for endless"
         self.end("endless", SITES[number], lane, says)
 
     def not_in_mask(self, lane, barrier):
-        says = f"{lane.thread} waits with the mask {barrier.mask:#x}, in which its own lane {lane.thread.lane} is not"
+        says = f"{lane} waits with the mask {barrier.mask:#x}, in which its own lane {lane.lane} is not"
         self.end("barrier", SITES[lane.at_site], lane, says)
 
     def passed(self, barrier_of):
-        block, lanes = self.block, [thread.record for thread in barrier_of]
+        block, lanes = self.block, list(barrier_of)
         barrier = next(iter(barrier_of.values()))
         if len({lane.at_site for lane in lanes}) > 1:
             self.different_places(lanes)
@@ -198,26 +197,26 @@ class Checker(InstrumentedCuda):
                 block.passed_warp(lanes)
             return
         if len(lanes) < len(block.threads):
-            gone = next(thread for thread in block.threads if thread not in barrier_of)
+            gone = next(lane for lane in block.threads if lane not in barrier_of)
             site = SITES[lanes[0].at_site]
             must = f"all threads of a block must reach {site.expression}"
-            self.report("barrier", site, lanes[0], f"{lanes[0].thread} waits here, but {gone} has returned: {must}")
+            self.report("barrier", site, lanes[0], f"{lanes[0]} waits here, but {gone} has returned: {must}")
         block.passed_block()
 
     def different_places(self, lanes):
         first = lanes[0]
         other = next(lane for lane in lanes if lane.at_site != first.at_site)
         here, there = (SITES[lane.at_site] for lane in (first, other))
-        says = f"{first.thread} waits here, but {other.thread} waits at line {there.line}, {there.expression}"
+        says = f"{first} waits here, but {other} waits at line {there.line}, {there.expression}"
         self.report("barrier", here, first, f"{says}: all must wait at the same place")
 
     def stuck(self, waiting):
-        lanes = [next(iter(barrier_of)).record for barrier_of in waiting]
+        lanes = [next(iter(barrier_of)) for barrier_of in waiting]
         first, *others = lanes
         sites = [SITES[lane.at_site] for lane in lanes]
-        missing = f"{first.thread} waits for ever at {sites[0].expression}, which others that it waits for never reach"
+        missing = f"{first} waits for ever at {sites[0].expression}, which others that it waits for never reach"
         if others:
-            missing += f": {others[0].thread} waits at line {sites[1].line}, {sites[1].expression}"
+            missing += f": {others[0]} waits at line {sites[1].line}, {sites[1].expression}"
         self.end("barrier", sites[0], first, missing)
 
     def overflow(self, *_):
@@ -228,7 +227,7 @@ class Checker(InstrumentedCuda):
             frame = frame.f_back
         if frame is not None and may_not_wrap(frame):
             site = site_of("overflow", frame.f_code, frame.f_lineno)
-            self.report("overflow", site, self.lane, f"in {self.thread} a result does not fit its integer type")
+            self.report("overflow", site, self.thread, f"in {self.thread} a result does not fit its integer type")
 
     def failed(self, error):
         """A Python exception in the kernel; raises it again if it is not from there."""
@@ -244,15 +243,14 @@ class Checker(InstrumentedCuda):
         if isinstance(error, OverflowError):
             what = str(error).replace("Python integer ", "")
             kind, says = "overflow", f"in {self.thread} a value does not fit the type that it is written as: {what}"
-        self.report(kind, site, self.lane, says, ends=True)
+        self.report(kind, site, self.thread, says, ends=True)
 
     # ----------------------------------------------------------------------------------------------------------- races
 
     def finish_block(self, block):
         """Look for races between the threads of a block; keep what it accessed in global memory."""
         accesses, intervals = block.log(), block.intervals
-        number = np.array([interval.thread.number for interval in intervals])
-        of_block, of_warp = (np.array(phases) for phases in block.phases)
+        number, of_block, of_warp = np.array([(each.thread.number, each.phase, each.of_warp) for each in intervals]).T
         found, first = accesses.sharing(accesses.address, number)
         for phases in (of_block, of_warp):
             groups = np.zeros(found.address.size, np.int64)

@@ -82,6 +82,7 @@ class Interval(NamedTuple):
     clock: int
     seen: list
     phase: int  # of the block
+    of_warp: int  # the phase of the warp
     told: dict  # by messages: number of a block -> a phase; (number of a block, of a thread) -> phase and clock
 
 

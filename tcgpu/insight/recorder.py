@@ -62,10 +62,10 @@ class Warp:
 class TracedLane(Lane):
     """Where one thread is and what it does there."""
 
-    def __init__(self, block, thread):
-        self.block, self.warp = block, block.warps[thread.warp]
-        self.number, self.bit = thread.lane, 1 << thread.lane
-        self.inside = self.warp.done  # the round or call that the thread is in
+    def __init__(self, block, number):
+        super().__init__(block, number)
+        self.of_warp, self.bit = block.warps[self.warp], 1 << self.lane
+        self.inside = self.of_warp.done  # the round or call that the thread is in
         self.here = None  # the step that it runs
         self.loops = []  # around it in this call: [what the loop is inside of, the loop, number of the round]
         self.registers = {}, {}  # global, shared: (expression, id of the round or call) -> (address, branches)
@@ -73,7 +73,7 @@ class TracedLane(Lane):
     def step(self, site):
         self.here = here = self.inside[site]
         if not here.lanes:
-            self.warp.steps += 1
+            self.of_warp.steps += 1
         here.lanes |= self.bit
 
     def enter(self, loop):
@@ -120,13 +120,13 @@ class TracedLane(Lane):
         value = array[index]
         if type(array) is np.ndarray and type(value) is not np.ndarray:
             size, address = self.block.address(array, index)
-            self.block.launch.index_types.setdefault(site, type(index))
+            self.launch.index_types.setdefault(site, type(index))
             branches = SITES[site].branches
             registers = self.registers[address >> MEMORY_SHIFT == SHARED]
             register = SITES[site].expression, id(self.inside)
             known = registers.get(register)
             if known and known[0] == address and branches[: len(known[1])] == known[1]:
-                self.warp.kept += 1
+                self.of_warp.kept += 1
             else:
                 registers[register] = address, branches
                 self._request(site, size, address)
@@ -145,7 +145,7 @@ class TracedLane(Lane):
         return operation(array, index, *values)
 
     def _write(self, site, array, index):
-        self.block.launch.index_types.setdefault(site, type(index))
+        self.launch.index_types.setdefault(site, type(index))
         size, address = self.block.address(array, index)
         self.registers[address >> MEMORY_SHIFT == SHARED].clear()
         self._request(site, size, address)
@@ -154,7 +154,7 @@ class TracedLane(Lane):
         request = self.here.get(site)
         if request is None:
             request = self.here[site] = size, [], []
-        request[1].append(self.number)
+        request[1].append(self.lane)
         request[2].append(address)
 
 
@@ -203,8 +203,8 @@ class OneTaskLane(TracedLane):
     from the array's beginning: a block's own piece of memory is that of another block, which does not run.
     """
 
-    def __init__(self, block, thread):
-        super().__init__(block, thread)
+    def __init__(self, block, number):
+        super().__init__(block, number)
         self.steps_left = block.most_steps
         self.entered = 0  # loops that count
 
@@ -346,20 +346,17 @@ class TracedBlock(Block):
 
     def __init__(self, number, recorder, run, args, lane=TracedLane, only=(), most_steps=0, full_rounds=0):
         """only: the first warp that runs, and the one behind the last; without it, all run."""
-        super().__init__(number, recorder, run, args, only=slice(*(WARP * warp for warp in only or (0, MAX_WARPS))))
         self.tasks, self.probed, self.most_steps, self.cut = 0, False, most_steps, False  # see `OneTaskLane`
         self.full_rounds, self.seed = full_rounds, (number, only)
         self.loops = False  # whether a loop that counts was entered
         self.begun = 0  # how many steps the device had done when it began
         self.arrays = dict(recorder.arrays)  # id of an array -> its layout
         self.warps = [Warp() for _ in range(-(-int(recorder.blockDim.x) // WARP))]
-        for thread in self.threads:
-            thread.record = lane(self, thread)
+        threads = slice(*(WARP * warp for warp in only or (0, MAX_WARPS)))
+        super().__init__(number, recorder, run, args, only=threads, kind=lane)
 
     def forget(self):
         """Drop what was done: it refers to itself in cycles, and the garbage collector is off."""
-        for thread in self.threads:
-            del thread.record
         del self.warps, self.threads, self.ready, self.waiting
 
     @property

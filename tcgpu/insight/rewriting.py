@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.engines.kernel_language import source_tree
-from tcgpu.engines.simulator import STAND_IN, SimulatedCuda, YieldWhereItWaits
+from tcgpu.engines.simulator import STAND_IN, SimulatedCuda, Thread, YieldWhereItWaits
 from tcgpu.insight.events import MEMORY_SHIFT, SECTOR, SHARED
 from tcgpu.insight.task_loops import counting_statement, names_in, task_loops
 
@@ -66,12 +66,16 @@ SITES: dict[int, Site] = {}  # number -> Site, of every function that was instru
 _numbers = itertools.count()
 
 
-class Lane:
+class Lane(Thread):
     """A thread, as its instrumented kernel sees it: here it does what the kernel says, and tells nobody.
 
     A subclass has also `load(site, array, index)`, `store(site, array, index, value)` and `atomic(site, operation,
     array, index, *values)`.
     """
+
+    def __init__(self, block, number):
+        super().__init__(block, number)
+        self.block = block
 
     def step(self, site):
         """It comes to a statement."""
@@ -178,7 +182,7 @@ class Instrument(YieldWhereItWaits):
 
     def visit_FunctionDef(self, definition):
         self.task_loops = task_loops(definition, self.returns_atomic)
-        definition.body = [*statements(f"{LANE} = {STAND_IN}.lane"), *self.block(definition.body)]
+        definition.body = [*statements(f"{LANE} = {STAND_IN}.thread"), *self.block(definition.body)]
         return definition
 
     # ------------------------------------------------------------------------------------------------------ statements
@@ -421,7 +425,7 @@ class Instrument(YieldWhereItWaits):
 
 
 class InstrumentedCuda(SimulatedCuda):
-    """A `SimulatedCuda` in whose kernels threads have lanes, their `record`; it numbers the memories of arrays.
+    """A `SimulatedCuda` with instrumented kernels, whose threads are Lanes; it numbers the memories of arrays.
 
     A subclass has `layout(array, block, name)`: how an array lies in memory, for its blocks to keep.
     """
@@ -432,10 +436,6 @@ class InstrumentedCuda(SimulatedCuda):
         super().__init__(blocks, threads, shared)
         self.numbers = {}  # id of an array that owns memory -> number
         self.arrays = {}  # those that the kernel is called with: id -> what `layout` returns
-
-    @property
-    def lane(self):
-        return self.thread.record
 
     def name(self, function, args):
         """Know the arrays that a kernel is called with by the names of its parameters."""

@@ -66,20 +66,15 @@ class CheckedBlock(Block):
     """
 
     def __init__(self, number, checker, run, args):
-        super().__init__(number, checker, run, args)
         self.arrays = dict(checker.arrays)  # id of an array -> Layout
         self.written = {}  # id of a memory of its own -> its Layout's `written`
         self.address, self.what, self.value = (typed_array("q") for _ in range(3))
         self.intervals = []
-        self.phases = typed_array("q"), typed_array("q")  # of the block and of the warp, of each interval
         self.phase = 0
-        for thread in self.threads:
-            thread.record = CheckedLane(self, thread)
+        super().__init__(number, checker, run, args, kind=CheckedLane)
 
     def new_interval(self, lane):
-        self.intervals.append(Interval(lane.thread, lane.clock, lane.seen, self.phase, lane.told))
-        self.phases[0].append(self.phase)
-        self.phases[1].append(lane.phase)
+        self.intervals.append(Interval(lane, lane.clock, lane.seen, self.phase, lane.phase, lane.told))
         return len(self.intervals) - 1 << INTERVAL_SHIFT
 
     def layout(self, array):
@@ -90,18 +85,17 @@ class CheckedBlock(Block):
     def passed_block(self):
         """All threads have waited for each other."""
         self.phase += 1
-        told = merged(thread.record.told for thread in self.threads)
-        for thread in self.threads:
-            lane = thread.record
+        told = merged(lane.told for lane in self.threads)
+        for lane in self.threads:
             lane.clock, lane.seen, lane.told = 0, NOTHING_SEEN, told
             lane.interval = self.new_interval(lane)
 
     def passed_warp(self, lanes):
         """Lanes of a warp have waited for each other."""
-        whole = len(lanes) == min(WARP, len(self.threads) - lanes[0].thread.warp * WARP)
+        whole = len(lanes) == min(WARP, len(self.threads) - lanes[0].warp * WARP)
         seen = list(map(max, *(lane.seen for lane in lanes))) if len(lanes) > 1 else list(lanes[0].seen)
         for lane in lanes:
-            seen[lane.thread.lane] = lane.clock
+            seen[lane.lane] = lane.clock
         told = merged(lane.told for lane in lanes)
         for lane in lanes:
             lane.clock, lane.seen, lane.told = lane.clock + 1, seen, told
@@ -119,8 +113,8 @@ class CheckedBlock(Block):
 class CheckedLane(Lane):
     """A thread whose accesses are checked."""
 
-    def __init__(self, block, thread):
-        self.block, self.thread = block, thread
+    def __init__(self, block, number):
+        super().__init__(block, number)
         self.known = block.arrays
         self.gone_round = 0  # how often, of all `while` loops
         self.at_site = None  # the number of the one at which it waits
@@ -140,7 +134,7 @@ class CheckedLane(Lane):
             return array[index]  # a view
         written = known.written
         if written is not None and written.find(0, known.at + offset, known.at + offset + known.bytes) >= 0:
-            self.block.launch.unwritten(self, site, array, index)
+            self.launch.unwritten(self, site, array, index)
         if known.logged:
             self.log_address(known.begin + offset)
             self.log_what(self.interval | site << SITE_SHIFT | known.size)
@@ -170,27 +164,27 @@ class CheckedLane(Lane):
         else:
             offset, element = self.offset(site, known, index), index
             if known.written is not None and known.written.find(0, known.at + offset, known.at + offset + 1) >= 0:
-                self.block.launch.unwritten(self, site, array, index)
+                self.launch.unwritten(self, site, array, index)
             old = operation(array, index, *values)
-        if self.fenced or self.block.launch.messages:
+        if self.fenced or self.launch.messages:
             self.pass_message(known.begin + offset)
         self.wrote(site, ATOMIC, known, offset, old, array[element])
         return old
 
     def fence(self, only=None):
         """A fence: what the thread knows is in its messages from now on; only: the number of the block it is for."""
-        block, number, phase = self.block.number, self.thread.number, self.block.phase
+        block, number, phase = self.block_number, self.number, self.block.phase
         known = self.told | {block: phase, (block, number): (phase, self.clock)}
         for lane, clock in enumerate(self.seen):
-            if clock >= 0 and lane != self.thread.lane:
-                known[block, number - self.thread.lane + lane] = phase, clock
+            if clock >= 0 and lane != self.lane:
+                known[block, number - self.lane + lane] = phase, clock
         self.fenced = only, known
         self.clock += 1
         self.interval = self.block.new_interval(self)
 
     def pass_message(self, address):
         """Before an atomic operation: receive what others have sent by one on this address, and send to later ones."""
-        messages, block = self.block.launch.messages, self.block.number
+        messages, block = self.launch.messages, self.block.number
         where = block if address >> MEMORY_SHIFT == SHARED else None
         received = [messages[key] for key in ((where, address, None), (where, address, block)) if key in messages]
         if received:
@@ -218,7 +212,7 @@ class CheckedLane(Lane):
             (index,) = index
         number = as_index(index)
         if not 0 <= number < known.length:
-            self.block.launch.outside(self, site, known.array, number)
+            self.launch.outside(self, site, known.array, number)
         return number * known.stride
 
     def offset_of_several(self, site, known, index):
@@ -229,19 +223,19 @@ class CheckedLane(Lane):
         numbers = tuple(map(as_index, indices))
         for number, length in zip(numbers, known.array.shape, strict=False):
             if not 0 <= number < length:
-                self.block.launch.outside(self, site, known.array, numbers if len(numbers) > 1 else number)
+                self.launch.outside(self, site, known.array, numbers if len(numbers) > 1 else number)
         if len(numbers) < known.array.ndim:
             return None
         return sum(number * stride for number, stride in zip(numbers, known.array.strides, strict=False))
 
     def waits(self, site, barrier):
         self.at_site = site
-        if barrier.mask is not BLOCK and not barrier.mask >> self.thread.lane & 1:
-            self.block.launch.not_in_mask(self, barrier)
+        if barrier.mask is not BLOCK and not barrier.mask >> self.lane & 1:
+            self.launch.not_in_mask(self, barrier)
         return barrier
 
     def again(self, site):
         self.gone_round += 1
-        if self.gone_round > self.block.launch.most_rounds:
-            self.block.launch.endless(self, site)
+        if self.gone_round > self.launch.most_rounds:
+            self.launch.endless(self, site)
         return True
