@@ -175,7 +175,6 @@ class GraphCard(widgets.VBox):
         of_form = list(FIRST_VALUES), elements.LABEL_WIDTH
         self.generator = elements.dropdown("generator", 250, "what makes the graph", *of_form)
         self.parameters = elements.LazyDict(self._make_controls)
-        self._rows = elements.LazyDict(self._make_rows)
         self._about = elements.text("", "tcgpu-help")
         self._controls = elements.box([], "tcgpu-scroll", height="230px")
 
@@ -239,11 +238,9 @@ class GraphCard(widgets.VBox):
                 continue
             value = FIRST_VALUES[generator].get(name, parameter.default)
             controls[name] = _control(name, value)
+            controls[name].row = elements.row(controls[name], PARAMETERS[name][1])
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
-
-    def _make_rows(self, generator):
-        return [elements.row(control, PARAMETERS[name][1]) for name, control in self.parameters[generator].items()]
 
     def _changed_arguments(self):
         """The arguments of the generator that differ from its defaults."""
@@ -256,7 +253,7 @@ class GraphCard(widgets.VBox):
         name = self.generator.value
         summary = (inspect.getdoc(GENERATORS[name]) or name).splitlines()[0]
         self._about.show(summary.replace("`", ""))
-        self._controls.children = self._rows[name]
+        self._controls.children = [control.row for control in self.parameters[name].values()]
         self._on_change()
 
 

@@ -23,7 +23,6 @@ class MethodCard(widgets.VBox):
             for name, method in METHODS.items()
         }
         self.knobs = elements.LazyDict(self._make_controls)
-        self._rows = elements.LazyDict(self._make_rows)
         tooltip = "the method whose knobs are shown below"
         self.knobs_of = elements.dropdown("knobs of", 250, tooltip, label_width=elements.LABEL_WIDTH)
         self.shown_knobs = elements.box([], "tcgpu-scroll", height="160px")
@@ -73,13 +72,9 @@ class MethodCard(widgets.VBox):
                 default = "automatic" if knob.default is None else f"{knob.default:g}"
                 control = elements.NumberField(knob.default, knob.check, placeholder=default, **settings)
             controls[knob.name] = control
+            control.row = elements.row(control, knob.help)
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
-
-    def _make_rows(self, method):
-        if not self.knobs[method]:
-            return [elements.text("this method has no knobs", "tcgpu-help")]
-        return [elements.row(self.knobs[method][knob.name], knob.help) for knob in METHODS[method].declared]
 
     def _chips_by_source(self):
         for source in dict.fromkeys(method.source for method in METHODS.values()):
@@ -95,4 +90,6 @@ class MethodCard(widgets.VBox):
 
     def _show_knobs(self):
         method = self.knobs_of.value
-        self.shown_knobs.children = self._rows[method] if method else [elements.text("pick a method", "tcgpu-help")]
+        rows = [control.row for control in self.knobs[method].values()] if method else []
+        none = "this method has no knobs" if method else "pick a method"
+        self.shown_knobs.children = rows or [elements.text(none, "tcgpu-help")]
