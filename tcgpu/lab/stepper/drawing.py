@@ -54,21 +54,13 @@ def draw(frame: Frame) -> Picture:
         Shape("text", "plain start", (25, HEADING + HEIGHT + (k + 0.5) * CAPTION, 15.5), line)
         for k, line in enumerate(lines)
     ]
-    below = [shape._replace(at=moved(shape, HEADING)) for shape in shapes_of(frame)]
-    return shapes.draw([*text, *below], WIDTH, HEADING + HEIGHT + CAPTION * len(lines) + 8)
+    height = HEADING + HEIGHT + CAPTION * len(lines) + 8
+    return shapes.draw([*text, *shapes_of(frame, HEADING)], WIDTH, height)
 
 
-def moved(shape, down):
-    """Where a shape is if it is moved down."""
-    if shape.kind in ("line", "area"):
-        return tuple(x + down * (k % 2) for k, x in enumerate(shape.at))
-    x, y, *size = shape.at
-    return x, y + down, *size
-
-
-def shapes_of(frame: Frame) -> list[Shape]:
-    """Return the shapes of a frame: the graph, the legend, and the panels."""
-    pen = Pen()
+def shapes_of(frame: Frame, down: int = 0) -> list[Shape]:
+    """Return the shapes of a frame, moved down by so many pixels: the graph, the legend, and the panels."""
+    pen = Pen(down=down)
     draw_graph(pen, frame)
     draw_legend(pen, LEGEND if frame.scene.finds else LEGEND_OF_TRACE)
     draw_panels(pen, frame)
@@ -76,10 +68,10 @@ def shapes_of(frame: Frame) -> list[Shape]:
 
 
 class Pen:
-    """Makes shapes, at positions that count from an origin, in a unit of `scale` pixels."""
+    """Makes shapes, at positions that count from an origin, in a unit of `scale` pixels, all moved down."""
 
-    def __init__(self, x=0.0, y=0.0, scale=1.0, found=None):
-        self.x, self.y, self.scale = x, y, scale
+    def __init__(self, x=0.0, y=0.0, scale=1.0, found=None, down=0):
+        self.x, self.y, self.scale, self.down = x, y, scale, down
         self.shapes = [] if found is None else found
 
     def box(self, look, x, y, width, height, tip="", layer=0):
@@ -96,8 +88,9 @@ class Pen:
         self._add("text", look, [self.x + x * self.scale, self.y + y * self.scale], (size,), text, "", layer)
 
     def _add(self, kind, look, at, sizes, text, tip, layer):
-        at = (*at, *(size * self.scale for size in sizes))
-        self.shapes.append(Shape(kind, look, tuple(round(float(z), 1) for z in at), text, tip, layer))
+        at = [round(float(z), 1) + self.down * (k % 2) for k, z in enumerate(at)]
+        at += [round(float(size * self.scale), 1) for size in sizes]
+        self.shapes.append(Shape(kind, look, tuple(at), text, tip, layer))
 
 
 def draw_graph(pen, frame):
@@ -140,7 +133,7 @@ def draw_panels(pen, frame):
     x, y, x_end, y_end = RIGHT
     total = sum(panel_height(panel) + BETWEEN for panel in frame.panels)
     scale = min(1.0, (y_end - y) / total)
-    pen = Pen(x, y, scale, pen.shapes)
+    pen = Pen(x, y, scale, pen.shapes, pen.down)
     top, width, spare = 0.0, (x_end - x) / scale, (y_end - y) / scale - total
     for panel in frame.panels:
         height = panel_height(panel)
