@@ -374,8 +374,7 @@ class Block:
             raise
 
     def _pass_barriers(self):
-        """Make the threads ready at each barrier to which all have come: of the block or the mask, but for those that
-        have returned."""
+        """Make the threads ready that wait where all of their block or mask wait, but for those that have returned."""
         for (warp, mask), barrier_of in list(self.waiting.items()):
             expected = len(self.live)
             if mask is not BLOCK:
