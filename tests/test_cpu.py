@@ -221,7 +221,7 @@ DENSE = dense_graphs()
 def test_rows_of_bits_from_any_vertex_on_give_the_right_tallies(name, threads, monkeypatch):
     """For any first dense vertex, any order, and any number of workers."""
     monkeypatch.setattr(cpu.per_vertex, "workers_for", lambda part, most=None: threads)
-    monkeypatch.setattr(cpu.dense, "BLOCK", 64)
+    monkeypatch.setattr(cpu.neighbourhoods, "BLOCK", 64)
     graph = DENSE[name]
     for order in ("natural", "degree", "random"):
         own = graph.ordered(order)
@@ -280,14 +280,14 @@ def test_rows_of_bits_are_used_where_they_cost_less_time_and_no_more_memory():
     clique = tcgpu.generate.clique(500)
     beside = Graph.from_edges(np.append(skewed_graph(12, 8).row_idx, clique.row_idx + 4096),
                               np.append(skewed_graph(12, 8).col_of, clique.col_of + 4096))  # fmt: skip
-    assert cpu.dense.first_dense(clique) < 10
-    assert 4090 < cpu.dense.first_dense(beside) < 4110
+    assert cpu.neighbourhoods.first_dense(clique) < 10
+    assert 4090 < cpu.neighbourhoods.first_dense(beside) < 4110
     for graph in (tcgpu.generate.road(100, 100), tcgpu.generate.mesh(100, 100), FAMILIES["flat"], FAMILIES["nothing"]):
-        assert cpu.dense.first_dense(graph) == graph.n
+        assert cpu.neighbourhoods.first_dense(graph) == graph.n
     for graph in (*FAMILIES.values(), *DENSE.values(), clique, beside):
-        base = cpu.dense.first_dense(graph)
+        base = cpu.neighbourhoods.first_dense(graph)
         rows = graph.n - base
-        assert rows * cpu.dense.words_per_row(rows) <= graph.m - graph.col_ptr[base]
+        assert rows * cpu.neighbourhoods.words_per_row(rows) <= graph.m - graph.col_ptr[base]
 
 
 @pytest.mark.parametrize("verb", [cpu.triangles, cpu.support])

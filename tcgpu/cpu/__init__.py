@@ -20,10 +20,10 @@ Delaunay triangulation. Relative to that as it was when it only looked up rows i
 overlapping cliques; "hubs" 3.7 times on R-MAT scale 18 in degree order. On other graphs each design is slower than the
 best: "words" a fifth as fast as "short" on roads, "short" a 20th of "words" on cliques, "words" 0.6 of "hubs" on R-MAT.
 
-`per_vertex` finds triangles per vertex, per edge and one by one. It uses rows of bits where a graph is dense (`dense`)
-and per vertex for edges to its dense part; elsewhere it intersects columns as a count does (`edge_tally`,
-`word_tally`), or per edge looks up wedges, which pays where most edges are in many triangles. `edges` describes a part
-of a graph. `cleaning` sorts raw edges, `compact` numbers ids, `draws` draws edges.
+`per_vertex` finds triangles per vertex, per edge and one by one. It ANDs whole neighbourhoods where a graph is dense or
+neighbours have close numbers (`neighbourhoods`); elsewhere it intersects columns as a count does (`edge_tally`), or per
+edge looks up wedges, which pays where most edges are in many triangles. `edges` describes a part of a graph. `cleaning`
+sorts raw edges, `compact` numbers ids, `draws` draws edges.
 
 All of these are compiled by Numba. `small` serves small graphs without it, also in `count` and its neighbours here.
 
@@ -65,40 +65,29 @@ def count(graph, part=None, workers=None):
 
 def finds_triangle(graph):
     """Whether a triangle is found without counting all of them: True is certain."""
-    if small.serves(graph):
-        return any(map(len, small.triples(graph)))
-    from tcgpu.cpu import counting
-
-    return counting.finds_triangle(graph)
+    return _serving(graph, "counting").finds_triangle(graph)
 
 
 def triangles(graph, order="auto"):
     """The number of triangles at each vertex (int64), in the graph's own order. order: the order to count in."""
-    if small.serves(graph):
-        return small.triangles(graph)
-    from tcgpu.cpu import per_vertex
-
-    return per_vertex.triangles(graph, order)
+    return _serving(graph, "per_vertex").triangles(graph, order)
 
 
 def support(graph, order="auto"):
     """The number of triangles at each edge (int64), in the order of `row_idx`. order: as in `triangles`."""
-    if small.serves(graph):
-        return small.support(graph)
-    from tcgpu.cpu import per_vertex
-
-    return per_vertex.support(graph, order)
+    return _serving(graph, "per_vertex").support(graph, order)
 
 
 def list_triangles(graph, chunk=1 << 20, order="auto"):
     """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
     if chunk < 1:
         raise ValueError(f"a chunk holds at least 1 triangle, not {chunk}")
-    if small.serves(graph):
-        return small.list_triangles(graph, chunk)
-    from tcgpu.cpu import per_vertex
+    return _serving(graph, "per_vertex").list_triangles(graph, chunk, order)
 
-    return per_vertex.list_triangles(graph, chunk, order)
+
+def _serving(graph, home):
+    """The module that serves a graph: `small`, or else the compiled one."""
+    return small if small.serves(graph) else import_module(f"tcgpu.cpu.{home}")
 
 
 class Plan:

@@ -17,8 +17,8 @@ from tcgpu.cpu import choose, counting
 from tcgpu.cpu.choose import HUB_WORD
 from tcgpu.cpu.cleaning import rank_by_degree
 from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER, is_later
-from tcgpu.cpu.dense import best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.cpu.edges import all_edges, workers_for
+from tcgpu.cpu.neighbourhoods import best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads, threads
 
 # costs in look-ups of one row in a bitmap: .4 ns of processor time on the machine of the record
@@ -131,20 +131,21 @@ def tally_plan(graph, by_edge):
 
 
 def _new_plan(graph, by_edge):
-    base, first = graph.n, graph.n - max_dense(graph)
+    plans, bases, first = [], [graph.n], graph.n - max_dense(graph)
     lengths = np.diff(graph.col_ptr[first:])
     if by_edge:
-        base = first_dense(graph)
+        bases.append(first_dense(graph))
     elif lengths.max(initial=0) > FEW_ROWS:  # else there is no dense part, and the degrees are not needed
-        base -= dense_at_edges(graph.degrees[first:], lengths)
-    edges = int(graph.col_ptr[base])
-    dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
-    cost, _, triangles, found = _sampled(graph, edges, graph.n if by_edge else base)
-    cost = TALLIED * cost + TRIANGLE[by_edge] * triangles + FAR_FOUND[by_edge] * found
-    plans = [TallyPlan("edges", base, dense + cost, triangles)]
-    if by_edge:
-        cost = WEDGES_EDGE * edges + WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
-        plans.append(TallyPlan("wedges", base, dense + cost, triangles))
+        bases = [graph.n - dense_at_edges(graph.degrees[first:], lengths)]
+    for base in bases:
+        edges = int(graph.col_ptr[base])
+        dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
+        cost, _, triangles, found = _sampled(graph, edges, graph.n if by_edge else base)
+        cost = TALLIED * cost + TRIANGLE[by_edge] * triangles + FAR_FOUND[by_edge] * found
+        plans.append(TallyPlan("edges", base, dense + cost, triangles))
+        if by_edge:
+            cost = WEDGES_EDGE * edges + WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
+            plans.append(TallyPlan("wedges", base, dense + cost, triangles))
     if choose.design_name(graph)[0] == "words":
         of_v = graph.degrees[graph.row_idx[choose.sample_of_edges(graph)]].mean()
         cost = (PACKED_EDGE + WORDS_EDGE + _words(graph, of_v)) * graph.m

@@ -1,8 +1,8 @@
 """Triangles per vertex, per edge, and one by one.
 
-Triangles among the last vertices, if these are dense, are found from rows of bits (`dense`). Others are found in the
-way that is estimated to be fastest: at each edge, from packed words of whole neighbourhoods (`word_tally`) or from
-columns, as in a count (`edge_tally`). Per vertex, those with two dense vertices are found from rows of bits, too. Per
+Triangles among the last vertices, if these are dense, are found from rows of bits (`neighbourhoods`). Others are found
+in the way that is estimated to be fastest: at each edge, from packed words of whole neighbourhoods or from columns, as
+in a count (`edge_tally`). Per vertex, those with two dense vertices are found from rows of bits, too. Per
 edge, others may be found from their middle vertex v, whose column is marked: for each smaller neighbour u the rows
 after v in u's column (a wedge list) are looked up in the marks, which gives the positions of all three edges.
 
@@ -19,11 +19,10 @@ import numpy as np
 from tcgpu.arrays import blocks, locked, running_sums
 from tcgpu.cpu.cleaning import occurrences
 from tcgpu.cpu.counting import FAR, NEAR
-from tcgpu.cpu.dense import add_dense, add_dense_pairs, dense_rows
 from tcgpu.cpu.edge_tally import add, add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, marking_workers, takes_any_v, workers_for
+from tcgpu.cpu.neighbourhoods import add_dense, add_dense_pairs, dense_rows, word_tally
 from tcgpu.cpu.orders import in_order, tally_plan
-from tcgpu.cpu.word_tally import word_tally
 from tcgpu.engines.native import fetch_add, inline, jit, prefetch, run_threads, shares, stoppable, stopped, uncounted
 
 MAX_COPIES = 4  # up to this many workers each have a result array; more workers share one, with atomic additions

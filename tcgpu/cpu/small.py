@@ -1,6 +1,7 @@
 """Triangles of small graphs in NumPy: nothing is compiled, nor is Numba imported.
 
-All pairs of rows of a column are looked up among the edges, in degree order, which has the fewest such pairs.
+All pairs of rows of a column are looked up among the edges, in degree order, which has the fewest such pairs, whatever
+the `order` that is asked for.
 """
 
 import numpy as np
@@ -51,7 +52,12 @@ def count(graph):
     return sum(map(len, triples(graph)))
 
 
-def triangles(graph):
+def finds_triangle(graph):
+    """Whether there is a triangle."""
+    return any(map(len, triples(graph)))
+
+
+def triangles(graph, order=None):
     """The number of triangles at each vertex (int64)."""
     found = np.zeros(graph.n, np.int64)
     for rows in triples(graph):
@@ -59,7 +65,7 @@ def triangles(graph):
     return found
 
 
-def support(graph):
+def support(graph, order=None):
     """The number of triangles at each edge (int64), in the order of `row_idx`."""
     found = np.zeros(graph.m, np.int64)
     edges = graph.col_of.astype(np.int64) * graph.n + graph.row_idx
@@ -70,7 +76,7 @@ def support(graph):
     return found
 
 
-def list_triangles(graph, chunk=1 << 20):
+def list_triangles(graph, chunk=1 << 20, order=None):
     """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
     for rows in triples(graph):
         for first in range(0, len(rows), chunk):

@@ -9,9 +9,9 @@ the sum over its edges. `count_cycles` only counts the cycles of a graph, and th
 
 import numpy as np
 
-from tcgpu.cpu.dense import dense_rows, first_dense
 from tcgpu.cpu.edge_tally import add
 from tcgpu.cpu.edges import marking_workers, vertices
+from tcgpu.cpu.neighbourhoods import dense_rows, first_dense
 from tcgpu.cpu.per_vertex import MAX_COPIES
 from tcgpu.engines.native import inline, jit, popcount, run_threads, stoppable, stopped, uncounted
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.cpu.dense import words_per_row
+from tcgpu.cpu.neighbourhoods import words_per_row
 from tcgpu.engines.native import CACHE_LINE, MANY, common_bits, fetch_add, jit, run_threads, stoppable, threads
 
 GONE = -1  # the support of an edge that is peeled

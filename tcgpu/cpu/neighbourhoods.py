@@ -1,4 +1,7 @@
-"""Triangles per vertex and per edge where a graph is dense: whole neighbourhoods as rows of bits.
+"""Triangles per vertex and per edge by ANDs of whole neighbourhoods: nothing is written for each triangle.
+
+Where neighbours have close numbers, neighbourhoods are packed into words, which take at most 24 bytes an edge. Where a
+graph is dense, they are rows of bits.
 
 The dense vertices are the last ones, from `base` on. A triangle u < v < w with u >= base has all three vertices among
 them. These triangles are found separately: the number of them at an edge between dense vertices is the number of bits
@@ -8,8 +11,9 @@ dense and u not are found in the same way: at an edge (u, v) from v's row and a 
 
 import numpy as np
 
+from tcgpu.cpu.counting import chunk_bounds, chunks, pack_words
 from tcgpu.cpu.edge_tally import add
-from tcgpu.cpu.edges import all_edges, vertices, workers_for
+from tcgpu.cpu.edges import all_edges, vertices
 from tcgpu.engines.native import (
     CACHE_LINE,
     common_bits,
@@ -17,6 +21,7 @@ from tcgpu.engines.native import (
     jit,
     popcount,
     run_threads,
+    shares,
     stoppable,
     stopped,
     uncounted,
@@ -31,13 +36,26 @@ I64 = np.int64
 U64 = np.uint64
 
 
+def word_tally(graph, by_edge, workers):
+    """The triangles at each edge (int32) or vertex (int64) of a graph, from packed words, as one row of an array."""
+    indptr, indices = graph.adjacency
+    word_index, words = np.empty(indices.size, np.int32), np.empty(indices.size, np.uint64)
+    span = np.empty((graph.n, 2), np.int64)
+    run_threads(pack_words, indptr, indices, 0, graph.n, word_index, words, span, workers=shares(indices.size))
+    bounds = chunk_bounds(graph, all_edges(graph), workers)
+    queue = np.array([0, bounds.size - 1], np.int64)
+    bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
+    edges = np.zeros((1, graph.m), np.int32) if by_edge else None
+    totals = np.zeros((workers, 0 if by_edge else graph.n), np.int64)
+    run_threads(_tally_words, graph.col_ptr, graph.row_idx, queue, bounds, word_index, words, span, bitmaps, edges,
+                totals, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
+    return edges if by_edge else totals.sum(axis=0, keepdims=True) >> 1  # a vertex finds each triangle at two edges
+
+
 def first_dense(graph):
     """The first dense vertex, with the least cost and at most 8 bytes of rows of bits an edge; n if there is none."""
     lengths = np.diff(graph.col_ptr[graph.n - max_dense(graph) :])
-    dense = best_dense(lengths, lengths * (lengths - 1) // 2)[0]
-    if dense:  # repeat with the exact look-ups: a wedge whose middle vertex has an empty column has none
-        dense = best_dense(lengths[-dense:], wedge_lookups(graph, graph.n - dense))[0]
-    return graph.n - dense
+    return graph.n - best_dense(lengths, lengths * (lengths - 1) // 2)[0]
 
 
 def dense_at_edges(degrees, lengths):
@@ -78,13 +96,6 @@ def words_per_row(rows):
     return -(-rows // (64 * CACHE_LINE)) * CACHE_LINE
 
 
-def wedge_lookups(graph, first):
-    """How many look-ups the column of each vertex from `first` on takes without rows of bits (int64)."""
-    found = np.empty(graph.n - first, np.int64)
-    run_threads(_wedge_lookups, graph.col_ptr, graph.row_idx, first, found, workers=workers_for(all_edges(graph)))
-    return found
-
-
 def add_dense(graph, base, bits, by_edge, found, workers):
     """Add the triangles among the vertices from `base` on to `found`, at each edge or each vertex.
 
@@ -119,13 +130,35 @@ def dense_rows(graph, base, workers):
 
 
 @jit
-def _wedge_lookups(worker, workers, col_ptr, row_idx, first, found):
-    for u in range(worker, found.size, workers):
-        end, total = col_ptr[U64(first + u + 1)], I64(0)
-        for k in range(col_ptr[U64(first + u)], end):
-            v = U64(row_idx[U64(k)])
-            total += end - 1 - k if col_ptr[v] < col_ptr[v + U64(1)] else 0
-        found[u] = total
+def _tally_words(
+    worker, workers, col_ptr, row_idx, queue, bounds, word_index, words, span, bitmaps, edges, totals
+):  # fmt: skip
+    """Write the common neighbours of each edge's ends to `edges`, or add them to both ends in this worker's totals."""
+    bitmap = bitmaps[worker]
+    for _, u, at, stop in chunks(queue, bounds, col_ptr):
+        while at < stop and not stopped(queue):
+            u += 1
+            begin, end = at, min(stop, col_ptr[U64(u + 1)])
+            at = col_ptr[U64(u + 1)]
+            if begin == end:
+                continue
+            for q in range(span[U64(u), 0], span[U64(u), 1]):
+                bitmap[U64(word_index[U64(q)])] = words[U64(q)]
+            total = I64(0)
+            for k in range(begin, end):
+                v = U64(row_idx[U64(k)])
+                common = U64(0)
+                for q in range(span[v, 0], span[v, 1]):
+                    common += popcount(bitmap[U64(word_index[U64(q)])] & words[U64(q)])
+                if edges is not None:
+                    edges[0, U64(k)] = common
+                else:
+                    totals[worker, v] += I64(common)
+                    total += I64(common)
+            if edges is None:
+                totals[worker, U64(u)] += total
+            for q in range(span[U64(u), 0], span[U64(u), 1]):
+                bitmap[U64(word_index[U64(q)])] = U64(0)
 
 
 @jit
