@@ -55,7 +55,7 @@ def word_tally(graph, by_edge, workers):
 def first_dense(graph):
     """The first dense vertex, with the least cost and at most 8 bytes of rows of bits an edge; n if there is none."""
     lengths = np.diff(graph.col_ptr[graph.n - max_dense(graph) :])
-    return graph.n - best_dense(lengths, lengths * (lengths - 1) // 2)[0]
+    return graph.n - _best_dense(lengths, lengths * (lengths - 1) // 2)
 
 
 def dense_at_edges(degrees, lengths):
@@ -64,7 +64,7 @@ def dense_at_edges(degrees, lengths):
     degrees, lengths: these vertices' degrees, and the lengths of their columns.
     """
     smaller = degrees - lengths
-    return best_dense(smaller, smaller * lengths.astype(np.int64))[0]
+    return _best_dense(smaller, smaller * lengths.astype(np.int64))
 
 
 def max_dense(graph):
@@ -72,8 +72,8 @@ def max_dense(graph):
     return min(graph.n, 8 * int(graph.m**0.5))
 
 
-def best_dense(lengths, lookups):
-    """How many of the last vertices should have rows of bits, and how that changes the cost (by 0 or less).
+def _best_dense(lengths, lookups):
+    """How many of the last vertices should have rows of bits.
 
     lengths, lookups: the lengths of these vertices' columns, and the look-ups that they take without rows of bits.
     """
@@ -82,7 +82,7 @@ def best_dense(lengths, lookups):
     words = words_per_row(rows)
     cost = np.where(rows * words <= edges, cost_of_rows(edges, rows) - saved, 0)
     best = int(cost.argmin()) if cost.size else 0
-    return (best + 1, int(cost[best])) if cost.size and cost[best] < 0 else (0, 0)
+    return best + 1 if cost.size and cost[best] < 0 else 0
 
 
 def cost_of_rows(edges, rows):

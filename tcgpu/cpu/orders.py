@@ -18,7 +18,7 @@ from tcgpu.cpu.choose import HUB_WORD
 from tcgpu.cpu.cleaning import rank_by_degree
 from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER, is_later
 from tcgpu.cpu.edges import all_edges, workers_for
-from tcgpu.cpu.neighbourhoods import best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
+from tcgpu.cpu.neighbourhoods import cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads, threads
 
 # costs in look-ups of one row in a bitmap: .4 ns of processor time on the machine of the record
@@ -99,9 +99,12 @@ def _degree_order_pays(graph, verb, first):
         return sorting < better
     if first:
         better = BETTER_AT_LAST * natural
-    if verb == "count":
-        return sorting + _ranked_count_cost(graph, ranked) < better
-    return sorting + moving + _ranked_tally_cost(graph, ranked, by_edge) < better
+    cost = _ranked_cost(graph, ranked)
+    if verb != "count":
+        cost = moving + TALLIED * cost + TRIANGLE[by_edge] * plan.triangles
+    elif choose.is_short(graph, ranked.lengths.max()):
+        cost *= SHORT
+    return sorting + cost < better
 
 
 def count_cost(graph):
@@ -165,36 +168,22 @@ class Ranked(NamedTuple):
     lengths: np.ndarray
 
 
-def _ranked_count_cost(graph, ranked):
-    """The estimated cost of a count in degree order."""
+def _ranked_cost(graph, ranked):
+    """The estimated cost of a count in degree order, unless it has only short columns."""
     sample = choose.sample_of_edges(graph)
     columns = np.searchsorted(graph.col_ptr, sample, side="right") - 1
     rows = graph.row_idx[sample]
     last = np.where(ranked.rank[columns] > ranked.rank[rows], columns, rows)
     place, lengths = graph.n - ranked.rank[last], ranked.lengths[last]
     base = choose.first_hub(graph, place, lengths, ranked.lengths.max(), choose.MAX_HUBS)
-    cost = _sampled(graph, graph.m, base, ranked, later=graph.m >= counting.LATER_EDGES)[0]
-    return SHORT * cost if choose.is_short(graph, ranked.lengths.max()) else cost
-
-
-def _ranked_tally_cost(graph, ranked, by_edge):
-    """The estimated cost of a tally in degree order."""
-    last = _last_by_degree(graph, max_dense(graph))
-    lengths = ranked.lengths[last].astype(np.int64)
-    dense = best_dense(lengths, lengths * (lengths - 1) // 2)[1]  # 0 or less
-    wedges = (np.square(ranked.lengths, dtype=float).sum() - graph.m) / 2 + dense
-    base = graph.n if by_edge else graph.n - dense_at_edges(graph.degrees[last], lengths)
-    cost, _, *most = _sampled(graph, graph.m, base, ranked)
-    triangles, found = np.minimum(most, _sampled(graph, graph.m, graph.n)[2])
-    at_edges = TALLIED * cost + TRIANGLE[by_edge] * triangles + FAR_FOUND[by_edge] * found
-    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, at_edges) if by_edge else at_edges
+    return _sampled(graph, graph.m, base, ranked, later=graph.m >= counting.LATER_EDGES)[0]
 
 
 def _sampled(graph, edges, base, ranked=None, later=False):
     """Estimates for the first edges (u, v) of a graph.
 
     They are the cost in a count, the rows in the columns of all v, the triangles where v is no hub, and the edges where
-    rows are looked up far away and found; of the last two upper limits in another order, `ranked`. base: the first hub.
+    rows are looked up far away and found; of the last two not in another order, `ranked`. base: the first hub.
     later: whether edges are counted later where that pays.
     """
     if not edges:
@@ -217,13 +206,6 @@ def _lengths_by_degree(graph):
     for other in found[1:]:
         found[0] += other
     return found[0]
-
-
-def _last_by_degree(graph, most):
-    """The last vertices in degree order, ascending, at most `most`."""
-    most = min(graph.n, most)
-    last = np.argpartition(graph.degrees, graph.n - most)[graph.n - most :]
-    return last[np.argsort(graph.degrees[last], kind="stable")]
 
 
 @inline
@@ -286,9 +268,7 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
                 else:
                     cost += LOOKUP_EDGE + rows + FAR_EDGE * far / 2
                     looked_up_far = far
-                if rank is not None:
-                    triangles = min(rest, rows)
-                elif k % 8 == 0:
+                if rank is None and k % 8 == 0:
                     row = row_idx[U64(col_ptr[U64(v)] + rows // 2)]
                     place = k + 1 + np.searchsorted(row_idx[k + 1 : k + 1 + rest], row)
                     if place <= k + rest and row_idx[U64(place)] == row:
