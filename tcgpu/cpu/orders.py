@@ -33,8 +33,7 @@ SHORT = 0.7  # a count of a graph that has only short columns, in counts of othe
 WORDS_EDGE, WORD = 12, 1  # an edge in a graph of packed words, and each word
 PACKED_EDGE = 20  # an edge in two neighbourhoods that are packed into words
 TALLIED = 1.3  # a tally at edges, in counts without hubs,
-TRIANGLE = 3, 8  # and each triangle of it, at vertices and at edges,
-FAR_FOUND = 0, 50  # and each edge where rows are looked up far away and found: the results are far away, too
+TRIANGLE = 3, 12  # and each triangle of it, at vertices and at edges,
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices
 SORTED_EDGE, SORTED_VERTEX = 40, 20  # an edge and a vertex when a graph is sorted
@@ -143,8 +142,8 @@ def _new_plan(graph, by_edge):
     for base in bases:
         edges = int(graph.col_ptr[base])
         dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
-        cost, _, triangles, found = _sampled(graph, edges, graph.n if by_edge else base)
-        cost = TALLIED * cost + TRIANGLE[by_edge] * triangles + FAR_FOUND[by_edge] * found
+        cost, _, triangles = _sampled(graph, edges, graph.n if by_edge else base)
+        cost = TALLIED * cost + TRIANGLE[by_edge] * triangles
         plans.append(TallyPlan("edges", base, dense + cost, triangles))
         if by_edge:
             cost = WEDGES_EDGE * edges + WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
@@ -182,20 +181,18 @@ def _ranked_cost(graph, ranked):
 def _sampled(graph, edges, base, ranked=None, later=False):
     """Estimates for the first edges (u, v) of a graph.
 
-    They are the cost in a count, the rows in the columns of all v, the triangles where v is no hub, and the edges where
-    rows are looked up far away and found; of the last two not in another order, `ranked`. base: the first hub.
-    later: whether edges are counted later where that pays.
+    They are the cost in a count, the rows in the columns of all v, and, but not in another order, `ranked`, the
+    triangles where v is no hub. base: the first hub. later: whether edges are counted later where that pays.
     """
     if not edges:
-        return 0.0, 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0
     take = SAMPLE if edges > MANY else EVERY
-    sums = np.zeros((threads() if edges // EVERY * take >= MANY else 1, 6))
+    sums = np.zeros((threads() if edges // EVERY * take >= MANY else 1, 4))
     other = (*ranked, graph.degrees) if ranked else (None, None, None)
     run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, edges, take, base, later, sums,
                 workers=len(sums))  # fmt: skip
     sums = sums.sum(axis=0)
-    cost, rows, triangles, far_triangles, far_edges, _ = sums * (edges / sums[5])
-    return cost, rows, triangles, min(far_triangles, far_edges)
+    return sums[:3] * (edges / sums[3])
 
 
 def _lengths_by_degree(graph):
@@ -218,7 +215,7 @@ def _sample_place(first, edges, take):
 @jit
 def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges, take, base, later, all_sums):
     """Add to this worker's sums, of some edges in its share: the costs, the rows in the columns of v, the triangles,
-    those that are looked up far away, the edges where rows are, and the number of edges.
+    and the number of edges.
 
     The triangles are estimated from one row for every eighth edge.
     """
@@ -258,7 +255,6 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
             if v >= base and rest:
                 cost = HUB_EDGE + min(float(rest), HUB_WORD * (words - (v - base) // 64 + CACHE_LINE // 2))
             elif rows and rest:
-                triangles, looked_up_far = 0, False
                 if length <= FEW_ROWS and rows <= MUCH_LONGER:
                     cost += COMPARISON * rest * ((rows + LANES - 1) // LANES) + FAR_EDGE * far
                 elif (rest + 1) * MUCH_LONGER < rows:
@@ -267,18 +263,14 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
                     cost += LATER_EDGE + rest
                 else:
                     cost += LOOKUP_EDGE + rows + FAR_EDGE * far / 2
-                    looked_up_far = far
                 if rank is None and k % 8 == 0:
                     row = row_idx[U64(col_ptr[U64(v)] + rows // 2)]
                     place = k + 1 + np.searchsorted(row_idx[k + 1 : k + 1 + rest], row)
                     if place <= k + rest and row_idx[U64(place)] == row:
-                        triangles = 8 * rows
-                sums[2] += triangles
-                sums[3] += triangles * looked_up_far
-                sums[4] += looked_up_far
+                        sums[2] += 8 * rows
             sums[0] += cost
             sums[1] += rows
-            sums[5] += 1
+            sums[3] += 1
 
 
 @jit

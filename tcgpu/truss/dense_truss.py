@@ -54,28 +54,15 @@ def levels(first, second, support, n, low):
 
     support: the number of triangles that each edge is in; up to `low`, any number that is no higher than that.
     """
-    rows, edges = _rows(first, second, support, n)
-    found = np.empty(edges.size, np.int32)
-    _divide(rows, edges, low, int(support.max(initial=0)) + 1, found)
-    return found
-
-
-def in_truss(first, second, support, n, level):
-    """Which edges are in the truss of a level: an array of bool. Parameters as in `levels`."""
-    rows, edges = _rows(first, second, support, n)
-    _peel(rows, edges, level)
-    return rows.support != GONE
-
-
-def _rows(first, second, support, n):
-    """The Rows of all edges, and their numbers."""
     bits = np.zeros(n * words_per_row(n), np.uint64)
     counted = np.zeros(first.size, np.int32)
     rows = Rows(first, second, np.empty_like(counted), counted, words_per_row(n), bits, np.zeros(n, np.int32))
     edges = np.arange(first.size, dtype=np.int32)
     _add(edges, rows)
     rows.support[:] = support
-    return rows, edges
+    found = np.empty(edges.size, np.int32)
+    _divide(rows, edges, low, int(support.max(initial=0)) + 1, found)
+    return found
 
 
 def _divide(rows, edges, low, high, found):

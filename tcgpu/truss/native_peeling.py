@@ -9,8 +9,8 @@ broken by the first of them. Peeled edges are removed from both neighbourhoods b
 Truss numbers are found level by level (a level is a number of triangles). The edges of a batch of levels are listed at
 a time, so that a level does not read all edges. After a batch, the remaining edges and vertices are renumbered if they
 are few enough for a smaller graph, which uses the caches better, to pay. Where a graph collapses, a frontier is in so
-many triangles that it is faster to count those of the remaining edges again. Where it is dense, or becomes so, it is
-peeled from rows of bits (`dense_truss`).
+many triangles that it is faster to count those of the remaining edges again. Where it is dense, or becomes so, truss
+numbers are found from rows of bits (`dense_truss`).
 """
 
 from typing import NamedTuple
@@ -85,9 +85,7 @@ def peel(graph, k):
         strong = support >= k - 2
         weak = left.m - int(strong.sum())
         done = k == 3 or weak == 0  # for k = 3 weak edges are in no triangle: no others become weak
-        if not done and (dense := _dense(support >= 0, support, left.col_of, left.row_idx, left.n)):
-            strong, done = dense_truss.in_truss(*dense, k - 2), True
-        elif not done and weak < FEW_WEAK * left.m:
+        if not done and weak < FEW_WEAK * left.m:
             strong, done = _peel_weak(left, support, k - 3)
         left, origin = _kept(left, origin, strong)
         if done:
