@@ -17,7 +17,6 @@ SHOWN = (
     *("kernel_ms", "process_ms", "total_ms", "estimated_us", "fill"),
     *("steps", "lanes", "load_requests", "sectors_per_request", "bytes_moved", "bank_conflicts", "atomics"),
 )
-TIMINGS = ("kernel_ms", "process_ms", "total_ms")
 TIMINGS_NOTE = (
     "Kernel: from the first to the last kernel. Process: with allocation, set-up and reading the result. "
     "Total: with cleaning and ordering the edges. All three are of the same runs."
@@ -35,7 +34,7 @@ class Page(widgets.VBox):
     """A page with charts, a note and a table. rows: the measurements. run_code: the Python code of their run."""
 
     title = ""  # of the tab
-    head = ()  # of the table
+    columns = {}  # of the table: heading -> the key of a row, or a function of a row
 
     def __init__(self, table_height):
         super().__init__()
@@ -98,7 +97,7 @@ class Page(widgets.VBox):
             rows = list(self.rows)
             self.draw_charts(rows)
             self.note.show(self.note_of(rows))
-            self.table.show(elements.table(self.head, self.lines(rows)))
+            self.table.show(elements.table(list(self.columns), self.lines(rows)))
 
     def draw_charts(self, rows):
         """Draw the charts of the rows."""
@@ -108,9 +107,10 @@ class Page(widgets.VBox):
         simulated = any(row["engine"] == "sim" for row in rows)
         return self._left_out + (SIMULATOR_NOTE if simulated else "")
 
-    def lines(self, rows):
+    def lines(self, rows, css_class=""):
         """The table's lines, as pairs (CSS class, cells)."""
-        return []
+        of_row = self.columns.values()
+        return [(css_class, [of(row) if callable(of) else row.get(of) for of in of_row]) for row in rows]
 
 
 class ComparePage(Page):
@@ -120,7 +120,11 @@ class ComparePage(Page):
     """
 
     title = "Compare"
-    head = ("graph", "method", "order", "measured on", "triangles", "kernel ms", "process ms", "total ms")
+    columns = {
+        "graph": "graph", "method": label_of, "order": "order",
+        "measured on": lambda row: f"{machine_of(row)}, {row['date']}",
+        "triangles": "triangles", "kernel ms": "kernel_ms", "process ms": "process_ms", "total ms": "total_ms",
+    }  # fmt: skip
 
     def __init__(self):
         super().__init__(190)
@@ -164,14 +168,8 @@ class ComparePage(Page):
         return f"{TIMINGS_NOTE} {super().note_of(rows)}"
 
     def lines(self, rows):
-        now = [("", _cells(row, "now")) for row in rows]
-        return now + [("recorded", _cells(row, row["date"])) for row in self.recorded]
+        return super().lines([row | {"date": "now"} for row in rows]) + super().lines(self.recorded, "recorded")
 
     def _show_machine(self):
         elements.set_options(self.graph, self._records.get(self.machine.value, {}))
         self.draw()
-
-
-def _cells(row, when):
-    about = [row["graph"], label_of(row), row["order"], f"{machine_of(row)}, {when}", row["triangles"]]
-    return about + [row[key] for key in TIMINGS]

@@ -36,7 +36,10 @@ class SweepPage(Page):
     """
 
     title = "Sweep"
-    head = ("nonzeros per column", "method", "order", "runs on", "edges", "triangles", "kernel µs")
+    columns = {
+        "nonzeros per column": "nonzeros", "method": label_of, "order": "order", "runs on": machine_of,
+        "edges": "edges", "triangles": "triangles", "kernel µs": lambda row: _milliseconds(row) * 1e3,
+    }  # fmt: skip
 
     def __init__(self):
         super().__init__(190)
@@ -196,9 +199,6 @@ class SweepPage(Page):
             return super().note_of(rows)
         return f"Not compared, because another engine ran it: {', '.join(sorted(others))}. {super().note_of(rows)}"
 
-    def lines(self, rows):
-        return [("", _cells(row)) for row in rows]
-
 
 def _source(edges, nonzeros):
     code = f"tcgpu.generate.by_nonzeros({edges}, {nonzeros:g})"
@@ -207,11 +207,6 @@ def _source(edges, nonzeros):
 
 def _milliseconds(row):
     return row["estimated_us"] / 1e3 if "estimated_us" in row else row["kernel_ms"]
-
-
-def _cells(row):
-    about = [row["nonzeros"], label_of(row), row["order"], machine_of(row)]
-    return [*about, row["edges"], row.get("triangles"), _milliseconds(row) * 1e3]
 
 
 def _picked(graphs):

@@ -22,16 +22,6 @@ PICTURES = {
     "the work of each thread": lambda trace, kernel, by: trace.draw_balance("thread", "steps", kernel=kernel),
     "the work of each block": lambda trace, kernel, by: trace.draw_balance("block", "steps", kernel=kernel),
 }
-COLUMNS = {  # column of the table -> key of a row
-    "estimated µs": "estimated_us",
-    "steps": "steps",
-    "lanes": "lanes",
-    "load requests": "load_requests",
-    "sectors each": "sectors_per_request",
-    "bytes moved": "bytes_moved",
-    "bank conflicts": "bank_conflicts",
-    "atomics": "atomics",
-}
 
 
 def with_kernels(runs):
@@ -50,7 +40,19 @@ class TracePage(Page):
     """
 
     title = "Trace"
-    head = ("method", "order", "triangles", *COLUMNS)
+    columns = {
+        "method": label_of,
+        "order": "order",
+        "triangles": "triangles",
+        "estimated µs": "estimated_us",
+        "steps": "steps",
+        "lanes": "lanes",
+        "load requests": "load_requests",
+        "sectors each": "sectors_per_request",
+        "bytes moved": "bytes_moved",
+        "bank conflicts": "bank_conflicts",
+        "atomics": "atomics",
+    }
 
     def __init__(self):
         super().__init__(130)
@@ -86,10 +88,6 @@ class TracePage(Page):
             f"Times of kernels are estimated from the trace, for an {' and '.join(machines)}." if machines else ""
         )
         return self._left_out + estimated
-
-    def lines(self, rows):
-        about = ("triangles", *COLUMNS.values())
-        return [("", [label_of(row), row["order"], *(row.get(key) for key in about)]) for row in rows]
 
     def draw_charts(self, rows):
         try:
