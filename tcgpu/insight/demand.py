@@ -24,14 +24,9 @@ def constants():
     return {(row["what"], row["kind"]): row["value"] for row in records.reference("instructions")}
 
 
-def instructions():
-    """How many instructions each of KINDS takes."""
-    return np.array([constants()["instructions", kind] for kind in KINDS])
-
-
-def cycles():
-    """How many cycles a warp takes for each of KINDS."""
-    return np.array([constants()["cycles", kind] for kind in KINDS])
+def each_takes(what):
+    """How many "instructions" each of KINDS takes, or how many "cycles" of a warp."""
+    return np.array([constants()[what, kind] for kind in KINDS])
 
 
 def join(*bounds):
@@ -141,7 +136,7 @@ class Demand:
 
     def times(self, gpu):
         """How long each step takes, in nanoseconds, if no other warp is in the way."""
-        computing = sum(kind * each for kind, each in zip(self.steps.kinds, cycles(), strict=True))
+        computing = sum(kind * each for kind, each in zip(self.steps.kinds, each_takes("cycles"), strict=True))
         waiting = sum(wait * each for wait, each in zip(self.waits.T, waits_of(gpu), strict=True))
         return computing / gpu.clock_ghz + waiting
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.graph import as_graph
-from tcgpu.insight.demand import Steps, instructions, join
+from tcgpu.insight.demand import Steps, each_takes, join
 from tcgpu.insight.events import SECTOR
 from tcgpu.insight.gpus import L1_SECTORS, PROBED, SCHEDULERS, gpu_of, probes, registers_of
 from tcgpu.insight.sampling import BESIDE, fit, fitted, sample
@@ -222,7 +222,7 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None):
     demand, ends, running = run(1.0)
     if running < ALL_RUNNING:
         demand, ends, _ = run(running)
-    issued = demand.kinds @ instructions()
+    issued = demand.kinds @ each_takes("instructions")
     busy = min(gpu.sms, blocks)
     total = {name: spread(sampled, values) for name, values in (
         ("issue", issued), ("l1", demand.l1), ("shared", demand.shared), ("l2", demand.l2), ("memory", demand.memory)

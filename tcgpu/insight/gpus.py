@@ -33,7 +33,7 @@ class Gpu(Facts):
 
     def ns(self, probe: str) -> float:
         """A measured latency in nanoseconds of this GPU's clock."""
-        return latencies()[probe] / self.clock_ghz
+        return probes()[probe] * PROBED.clock_ghz / self.clock_ghz
 
     def resident_blocks(self, threads: int, shared: int, registers: int) -> int:
         """How many blocks of this shape a multiprocessor runs at a time."""
@@ -74,12 +74,6 @@ def gpu_of(name: str) -> Gpu:
 def probes():
     """What the micro-benchmarks measured: probe -> value, in nanoseconds, or a nanosecond."""
     return {row["probe"]: row["value"] for row in records.records("probes")[PROBED.name]}
-
-
-@cache
-def latencies():
-    """The measured times of the micro-benchmarks in cycles: probe -> cycles."""
-    return {probe: value * PROBED.clock_ghz for probe, value in probes().items()}
 
 
 @cache
