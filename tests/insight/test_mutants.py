@@ -93,7 +93,7 @@ MUTANTS = [
     Mutant("naive", NAIVE, "e += cuda.gridsize(1)", "e += cuda.blockDim.x", "count"),
     Mutant("column_block", COLUMN_BLOCK, "e += threads", "e += 1", "count"),
     Mutant("bitmap", BITMAP, "bits[mine + (row >> 5)] >>", "bits[mine + (row >> 4)] >>", "bounds"),
-    Mutant("naive", MERGE, "common += x == y", "common += x >= y", "count"),
+    Mutant("naive", MERGE, "common += x == y\n        p +=", "common += x >= y\n        p +=", "count"),
     Mutant("thread_search", SEARCH, "values[place + half] <= key", "values[place + half] < key", "count"),
     Mutant("merge_path", MERGE_PATH, "b[q + (d - 1) - middle]", "b[q + d - middle]", "bounds"),
     Mutant("merge_path", MERGE_PATH, "e = group if group < groups else row_idx.size", "e = group", "count"),
