@@ -404,19 +404,13 @@ class Instrument(YieldWhereItWaits):
             number = self.site("wait", call, expression=ast.unparse(call.func))
             found = expression_of(f"{LANE}.waited()", ast.Yield(expression_of(f"{LANE}.waits({number})", call)))
         elif self.device_function(call):
-            found = self.calling(call)
+            waits, straight = self.callee_waits(call), self.is_straight(call)
+            number = self.site("call", call, in_flight=straight and self.in_flight)
+            self.in_flight = straight  # another call in the same statement does not need the result of this one
+            found = expression_of(f"{LANE}.{'call_waiting' if waits else 'call'}({number})", call.func, *call.args)
+            found.keywords = call.keywords
+            found = ast.YieldFrom(found) if waits else found
         return ast.copy_location(found, call)
-
-    def calling(self, call):
-        """A call of a device function."""
-        waits = self.callee_waits(call)
-        method = "call_waiting" if waits else "call"
-        straight = self.is_straight(call)
-        number = self.site("call", call, in_flight=straight and self.in_flight)
-        self.in_flight = straight  # another call in the same statement does not need the result of this one
-        found = expression_of(f"{LANE}.{method}({number})", call.func, *call.args)
-        found.keywords = call.keywords
-        return ast.YieldFrom(found) if waits else found
 
     def is_atomic(self, call):
         """Whether it is one of `cuda.atomic`'s functions."""

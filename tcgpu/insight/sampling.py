@@ -83,7 +83,7 @@ class Units:
 
     def __init__(self, step, arrays, graph, most_cost):
         """most_cost: steps of lanes in a unit, from which on its threads end."""
-        args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])
+        args = step.kernel.typed(step.values(arrays))
         queues = [arrays[arg] for arg in step.args if arg in ("queue", "queues")]
         self.queued, self.most_cost = bool(queues), most_cost
         self.sampler = TaskSampler(step.kernel.py_func, step.blocks, step.threads, args, step.shared, queues)

@@ -13,7 +13,7 @@ def work_of_tasks(step, arrays):
     """The rows of a Step's tasks; None if its kernel is none of KERNELS, or it has no task."""
     if step.kernel not in KERNELS:
         return None
-    rows = KERNELS[step.kernel](*(arrays[arg] if isinstance(arg, str) else arg for arg in step.args))
+    rows = KERNELS[step.kernel](*step.values(arrays))
     return np.stack([np.ones(rows[0].size), *rows], axis=1).astype(np.float32) if rows[0].size else None
 
 
