@@ -81,7 +81,7 @@ def _add_at_edges(
             begin, end = at, col_ptr[U64(u + 1)]
             at = end
             begin, last_v = within(row_idx, begin, min(stop, end - 1), low, high)
-            short = end - begin <= FEW_ROWS
+            short = end - begin <= FEW_ROWS and m >= LANES
             marked = end  # rows from this position on are in the bitmap
             of_u = I64(0)
             for k in range(begin, last_v):
@@ -95,23 +95,18 @@ def _add_at_edges(
                 q, v_end = col_ptr[v], col_ptr[v + U64(1)]
                 of_edge = I32(0)
                 if short and v_end - q <= MUCH_LONGER:
-                    while q + LANES <= m and q < v_end:
-                        hits = U64(0)  # the rows that are found, first all of them: a branch could not be predicted
-                        for i in range(k + 1, end):
-                            same = matching(row_idx, q, I32(v_end - q), row_idx[U64(i)])
+                    while q < v_end:
+                        read, hits = min(q, m - LANES), U64(0)  # hits: the rows that are found
+                        for i in range(k + 1, end):  # first all of them: a branch could not be predicted
+                            same = matching(row_idx, read, I32(v_end - read), row_idx[U64(i)]) >> U64(q - read)
                             hits |= U64(same != U64(0)) << U64(i - k)
                         while hits:
                             i = k + lowest_bit(hits)
-                            same = matching(row_idx, q, I32(v_end - q), row_idx[U64(i)])
+                            same = matching(row_idx, read, I32(v_end - read), row_idx[U64(i)]) >> U64(q - read)
                             of_edge += I32(1)
                             _add_triangle(row_idx, i, q + lowest_bit(same), by_edge, found, shared)
                             hits &= hits - U64(1)
                         q += LANES
-                    for j in range(q, v_end):  # fewer than LANES rows are left to read in the whole array
-                        for i in range(k + 1, end):
-                            if row_idx[U64(i)] == row_idx[U64(j)]:
-                                of_edge += I32(1)
-                                _add_triangle(row_idx, i, j, by_edge, found, shared)
                 elif (end - k) * MUCH_LONGER < v_end - q:
                     for i in range(k + 1, end):
                         row, left = row_idx[U64(i)], v_end - q

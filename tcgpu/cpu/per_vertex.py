@@ -128,9 +128,7 @@ _known_positions = WeakKeyDictionary()  # a graph in another order -> the positi
 
 
 def positions_in(own, graph):
-    """The position in `own`, the same graph in another order, of each edge of `graph`; None if they are one."""
-    if own is graph:
-        return None
+    """The position in `own`, the same graph in another order, of each edge of `graph`."""
     if own not in _known_positions:
         found = np.empty(graph.m, np.int32 if graph.m < 2**31 else np.int64)
         run_threads(_find_edges, graph.col_ptr, graph.row_idx, own.rank, own.col_ptr, own.row_idx, found,
