@@ -61,7 +61,7 @@ PARTS = [
         ],
         1,
     ),
-    Part("browser", ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=loadfile"], 2),
+    Part("browser", ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal"], 2),
 ]
 
 
