@@ -185,7 +185,7 @@ class Plan:
     def __getattr__(self, name):
         if name in ("launch", "reset", "result", "free", "arrays"):
             raise AttributeError(f"a plan has no {name!r}, its run has: run = plan.allocate(), then run.{name}")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return object.__getattribute__(self, name)  # raises what a property raises, or that there is no such attribute
 
     def __post_init__(self):
         created = {**self.created, "total": (1, np.int64, 0)}
