@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tcgpu.arrays import repeat
 from tcgpu.errors import GraphError
 
 NOT_SQUARE = (
@@ -31,7 +32,7 @@ def networkx_edges(graph):
         number = {node: v for v, node in enumerate(nodes)}
         flat = map(number.__getitem__, flat)
     v = np.fromiter(list(flat), np.int64, sum(lengths))  # NumPy reads a list faster than another iterator
-    u = np.repeat(np.arange(len(nodes)), lengths)
+    u = repeat(np.arange(len(nodes)), lengths)
     attributes: Iterable[Any] = chain.from_iterable(near.values() for near in inner)
     if not graph.is_directed():  # every edge is listed at both of its ends
         once = u <= v

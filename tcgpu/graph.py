@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from tcgpu import clean
-from tcgpu.arrays import is_locked, locked
+from tcgpu.arrays import bincount, is_locked, locked, repeat
 from tcgpu.errors import GraphError, MethodError, needing
 from tcgpu.suggest import unknown
 
@@ -204,7 +204,7 @@ class Graph:
         _check_pointers(indptr, indices.size, "indptr")
         if n is not None and n < rows:
             raise GraphError(f"indptr has {rows} rows, more than n = {n}")
-        u = np.repeat(np.arange(rows, dtype=np.int64 if indices.dtype.itemsize > 4 else np.int32), np.diff(indptr))
+        u = repeat(np.arange(rows, dtype=np.int64 if indices.dtype.itemsize > 4 else np.int32), np.diff(indptr))
         return cls.from_edges(u, indices, rows if n is None else n, labels=labels, name=name)
 
     @property
@@ -294,7 +294,7 @@ class Graph:
     def column_histogram(self) -> list[tuple[int, int, int]]:
         """How many columns have 0, 1, 2-3, 4-7, ... nonzeros: a list of (shortest, longest, columns)."""
         exponent = np.frexp(self.column_lengths.astype(np.float64))[1]  # 0 for an empty column, else 1 + log2
-        counts = np.bincount(exponent, minlength=1)
+        counts = bincount(exponent, minlength=1)
         return [(1 << e >> 1, max((1 << e) - 1, 0), int(count)) for e, count in enumerate(counts)]
 
     @property

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,6 +113,13 @@ def time_once(graph, method=None, *, engine=None, order=None, max_seconds=None, 
         return Timing(found, kernel, process, (time.perf_counter() - begin) * 1e3)
 
 
+def _numba_version():
+    try:
+        return version("numba")
+    except PackageNotFoundError:
+        return ""
+
+
 def machine(engine=None):
     """The facts of this machine that a record names: date, CPU, versions and, unless engine is "cpu", the GPU."""
     facts = {
@@ -122,7 +129,7 @@ def machine(engine=None):
         "threads": native.threads(),
         "python": platform.python_version(),
         "system": platform.system(),
-        "numba": version("numba"),
+        "numba": _numba_version(),
         "tcgpu": revision(),
     }
     if engine != "cpu":

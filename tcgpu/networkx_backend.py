@@ -23,7 +23,7 @@ import numpy as np
 from networkx.algorithms import triads
 
 from tcgpu import api
-from tcgpu.arrays import sum_exactly
+from tcgpu.arrays import bincount, sum_exactly
 from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
@@ -206,7 +206,7 @@ class Backend:
         if edge_attrs:
             data = list(data)
             for name in edge_attrs:
-                roots[name] = np.bincount(at, np.cbrt(_shares(data, name)[joins]), own.m)
+                roots[name] = bincount(at, np.cbrt(_shares(data, name)[joins]), own.m)
         return BackendGraph(own, keep, directions, roots)
 
     @staticmethod

@@ -1,5 +1,6 @@
 """NumPy is enough for graphs, counts, and kernels in the simulator; both paths give the same results."""
 
+import re
 import subprocess
 import sys
 
@@ -179,3 +180,9 @@ def test_numpy_works_until_a_compiler_is_worth_its_loading(monkeypatch):
     assert not choice.in_numpy(1.01 * most)
     assert sum(choice.in_numpy(most) for _ in range(100)) == round(of_all / most)
     assert draws is not None
+
+
+def test_numbers_to_repeat_and_to_count_may_be_wider_than_a_pointer(root):
+    """With pointers of 32 bits, as in a browser, NumPy refuses those of 64: `tcgpu.arrays` converts them."""
+    for path in (root / "tcgpu").rglob("*.py"):
+        assert path.name == "arrays.py" or not re.findall(r"np\.(?:repeat|bincount)\(", path.read_text()), path

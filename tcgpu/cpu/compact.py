@@ -6,7 +6,7 @@ occur; the vertex of an id is the number of marks before it. Otherwise the ids a
 
 import numpy as np
 
-from tcgpu.arrays import locked
+from tcgpu.arrays import bincount, locked
 from tcgpu.cpu.cleaning import min_max
 from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads
 
@@ -47,7 +47,7 @@ def _compact_by_sorting(u, v, low):
     # `starts`: where the ids of each range of 2^shift integers start; most ranges have about one id
     shift = max(0, (int(ids[-1]) - low).bit_length() - ids.size.bit_length())
     ranges = (ids.view(U64) - U64(low % 2**64)) >> U64(shift)  # unsigned: a span may need all 64 bits
-    starts = np.concatenate(([0], np.cumsum(np.bincount(ranges.astype(np.int64)))))
+    starts = np.concatenate(([0], np.cumsum(bincount(ranges.astype(np.int64)))))
     return *(_vertices(_search, ends, low, shift, starts, ids) for ends in (u, v)), ids.size, ids
 
 

@@ -20,6 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tcgpu.arrays import bincount
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
 
@@ -214,5 +215,5 @@ def _work_of_pairs(graph, groups, cuts, sample):
     low = np.searchsorted(cuts, rows, side="right") - 1
     within = rows < np.append(groups, graph.n)[group + 1]
     low[within] = np.searchsorted(cuts, np.asarray(groups)[group[within]])
-    flat = np.bincount(group * len(cuts) + low, work, len(groups) * len(cuts))
+    flat = bincount(group * len(cuts) + low, work, len(groups) * len(cuts))
     return flat.reshape(len(groups), len(cuts))

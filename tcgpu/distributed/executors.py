@@ -8,6 +8,7 @@ anything that could look for one. It does not run the script that started it, wh
 
 import asyncio
 import os
+import sys
 import threading
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -21,7 +22,6 @@ from tcgpu.engines.choice import ENGINE, REASON, named_gpus, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import EngineError, GraphError
 from tcgpu.progress import uninterrupted, watched
-from tcgpu.worker_process import process_pool
 
 CONNECT_SECONDS = 20  # to wait for a Dask scheduler
 RESTARTS = 3  # of our own pools in one call
@@ -158,6 +158,13 @@ def _dask_client(address):
 # -------------------------------------------------------------------------------------------------------- our own pools
 
 
+def process_pool(environments):
+    """As that of `worker_process`, which a browser cannot import: it has no processes."""
+    from tcgpu.worker_process import process_pool
+
+    return process_pool(environments)
+
+
 def gpus(names=None):
     """A new pool with a process for each visible GPU, or for those with these names, as in CUDA_VISIBLE_DEVICES."""
     if ENGINE != "gpu":
@@ -190,6 +197,8 @@ if hasattr(os, "register_at_fork"):  # a child starts its own: deleting the pare
 
 def own_pool(name):
     """The executor of a name from POOLS, started at its first use."""
+    if sys.platform == "emscripten":
+        raise GraphError(f"a browser has no threads and no processes: leave executor={name!r} out")
     with _lock:
         if name not in _pools[-1]:
             _pools[-1][name] = POOLS[name]()

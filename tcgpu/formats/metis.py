@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 
+from tcgpu.arrays import repeat
 from tcgpu.files import NEWLINE, Text
 from tcgpu.formats import scan
 from tcgpu.formats.vertices import check_count, check_most
@@ -41,7 +42,7 @@ def read(path, base=None, n=None):
 def read_edges(path, base=None, n=None):
     """The raw edges of the file: `(u, v, n, None)`, each in both directions."""
     _, header, lengths, neighbours = _scan(path, n)
-    return np.repeat(np.arange(header.n, dtype=np.int32), lengths), neighbours, header.n, None
+    return repeat(np.arange(header.n, dtype=np.int32), lengths), neighbours, header.n, None
 
 
 def write(graph, stream):
@@ -105,7 +106,7 @@ def _check_edges(text, header, lengths, neighbours):
     listed = neighbours.size
     if listed == 2 * header.edges:
         return
-    loops = int(np.count_nonzero(np.repeat(np.arange(header.n, dtype=np.int32), lengths) == neighbours))
+    loops = int(np.count_nonzero(repeat(np.arange(header.n, dtype=np.int32), lengths) == neighbours))
     if 2 * header.edges not in (listed + loops, listed - loops):
         promise = f"the header promises {header.edges} edges, so {2 * header.edges} numbers"
         raise text.error(header.at, f"{promise}; the vertices list {listed}")
@@ -113,7 +114,7 @@ def _check_edges(text, header, lengths, neighbours):
 
 def _one_sided(text, header, lengths, neighbours):
     """The error about the first vertex that lists another one which does not list it."""
-    u = np.repeat(np.arange(header.n, dtype=np.int64), lengths)
+    u = repeat(np.arange(header.n, dtype=np.int64), lengths)
     v = neighbours.astype(np.int64)
     k = np.flatnonzero(~np.isin(u * header.n + v, v * header.n + u))[0]
     at = _line_of(text, header, u[k])

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu.arrays import bincount, repeat
 from tcgpu.insight.events import MEMORY_SHIFT, SECTOR, distinct_pairs, warps_of
 from tcgpu.insight.sampling import BESIDE, GROUP
 
@@ -61,9 +62,9 @@ def _of_block(sample, begin, end):
     events, steps = sample.events, np.arange(begin, end)
     warp = events.warp[begin:end]
     begins = np.flatnonzero(np.diff(warp, prepend=-1))
-    time = steps - np.repeat(steps[begins], np.diff(begins, append=warp.size))  # steps of the warp so far
+    time = steps - repeat(steps[begins], np.diff(begins, append=warp.size))  # steps of the warp so far
     low, high = np.searchsorted(events.step, [begin, end])
-    request = np.repeat(np.arange(low, high, dtype=np.int32), events.lanes[low:high])
+    request = repeat(np.arange(low, high, dtype=np.int32), events.lanes[low:high])
     in_global = ~events.shared[request]
     sector = events.address[events.first[low] : events.first[high]][in_global] // SECTOR
     request, sector, _ = distinct_pairs(request[in_global], sector)
@@ -93,10 +94,10 @@ def other_blocks(sector, block, weight, first, fresh):
         return found
     sector, block, fresh = sector[rows], block[rows], fresh[rows]
     _, which = np.unique(sector >> ARRAY_SHIFT, return_inverse=True)
-    shift = np.ceil(np.log2(np.bincount(which, weight[rows]) / np.bincount(which))).astype(np.int8)[which]
+    shift = np.ceil(np.log2(bincount(which, weight[rows]) / bincount(which))).astype(np.int8)[which]
     _, region = np.unique(sector >> shift << shift, return_inverse=True)
     _, own = np.unique(region * (1 + int(block.max())) + block, return_inverse=True)
-    found[rows] = (np.bincount(region, fresh)[region] - np.bincount(own, fresh)[own]) / (1 << shift.astype(int))
+    found[rows] = (bincount(region, fresh)[region] - bincount(own, fresh)[own]) / (1 << shift.astype(int))
     return found
 
 
@@ -114,12 +115,12 @@ def share_of_new(sector, group, weight, first, sizes):
     begins = np.flatnonzero(np.diff(sector[visits], prepend=-1))
     counts = np.diff(begins, append=visits.size)
     arrays, which = np.unique(sector >> ARRAY_SHIFT, return_inverse=True)
-    n, all_visits = np.bincount(which[visits]), np.bincount(which[visits], weight[visits])
+    n, all_visits = bincount(which[visits]), bincount(which[visits], weight[visits])
     of_sectors = which[visits[begins]]
-    different, once = np.bincount(of_sectors), np.bincount(of_sectors, counts == 1)
+    different, once = bincount(of_sectors), bincount(of_sectors, counts == 1)
     size = np.array([sizes.get(number, np.inf) / SECTOR for number in arrays.tolist()])
     expected = np.minimum(different * (all_visits / n) ** (once / different), np.maximum(size, different))
-    return np.minimum(1, expected / np.bincount(which, first * weight))[which]
+    return np.minimum(1, expected / bincount(which, first * weight))[which]
 
 
 class Found(NamedTuple):
@@ -142,7 +143,7 @@ def found_in(sectors, sample, gpu, resident, shared, touched_bytes, running=1.0)
     private = max(1 / warps, sectors.private ** float(np.log(warps) / np.log(GROUP))) if warps > 1 else 1.0
     of_units = sectors.block < sample.chosen.size
     a_unit = max(1.0, np.average(
-        np.bincount(sectors.block[of_units], sectors.fresh[of_units], sample.chosen.size), weights=1 / sample.expected
+        bincount(sectors.block[of_units], sectors.fresh[of_units], sample.chosen.size), weights=1 / sample.expected
     ))  # fmt: skip
     again = sectors.between * max(1.0, running * resident * warps * private) < l1_sectors
     stays_new = share_of_first(sectors, sample)[sectors.block] * sectors.new

@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 
 from tcgpu import records
+from tcgpu.arrays import bincount, repeat
 from tcgpu.insight.caches import found_in, sectors_of
 from tcgpu.insight.events import warps_of
 
@@ -65,12 +66,12 @@ class Steps:
         self.kinds = [*counts.T, np.ones(self.warp.size, np.int16), *of_parts, self.barrier]
         begins = np.flatnonzero(np.diff(self.warp, prepend=-1))
         before = np.cumsum(self.barrier, dtype=np.int32) - self.barrier
-        self.part = before - np.repeat(before[begins], np.diff(begins, append=self.warp.size))  # barriers so far
+        self.part = before - repeat(before[begins], np.diff(begins, append=self.warp.size))  # barriers so far
         self.parts = np.flatnonzero(np.diff(self.warp, prepend=-1) | np.diff(self.part, prepend=-1))  # first steps
 
     def per_step(self, of_requests):
         """The sum over the requests of each step."""
-        return np.bincount(self.sample.events.step, of_requests, self.warp.size)
+        return bincount(self.sample.events.step, of_requests, self.warp.size)
 
     def largest(self, of_requests):
         """The largest of the requests of each step, at least 0."""
@@ -87,7 +88,7 @@ class Steps:
 
     def per_block(self, of_requests):
         """The sum over the requests of each block."""
-        return self.scale * np.bincount(self.block, self.per_step(of_requests) * self.sample.weight, self.blocks)
+        return self.scale * bincount(self.block, self.per_step(of_requests) * self.sample.weight, self.blocks)
 
     def demand(self, gpu, resident, shared, touched_bytes, running=1.0):
         """The Demand on a GPU with room for `resident` blocks on a multiprocessor, of which a share is `running`."""
@@ -95,10 +96,10 @@ class Steps:
         found = found_in(sectors, self.sample, gpu, resident, shared, touched_bytes, running)
         requests = events.lanes.size
         of_l1, of_memory = 1 - found.l1, (1 - found.l1) * (1 - found.l2)
-        miss_l1, miss_l2 = (np.bincount(sectors.request, miss, requests) for miss in (of_l1, of_memory))
+        miss_l1, miss_l2 = (bincount(sectors.request, miss, requests) for miss in (of_l1, of_memory))
         missing = 1 - found.l1_in_time
         waits_l2, waits_memory = (
-            1 - np.exp(np.bincount(sectors.request, np.log(np.maximum(1e-9, 1 - miss)), requests))
+            1 - np.exp(bincount(sectors.request, np.log(np.maximum(1e-9, 1 - miss)), requests))
             for miss in (missing, missing * (1 - found.l2))
         )
         in_shared = events.shared & ~events.of_kind("store", shared=True)
@@ -111,7 +112,7 @@ class Steps:
         changes = self.store | self.atomic
         return Demand(
             kinds=np.column_stack(
-                [self.scale * np.bincount(self.block, kind * self.sample.weight, self.blocks) for kind in self.kinds]
+                [self.scale * bincount(self.block, kind * self.sample.weight, self.blocks) for kind in self.kinds]
             ),
             l1=self.per_block((self.load | self.store) * events.sectors),
             l2=self.per_block(self.load * miss_l1 + changes * events.sectors),
@@ -147,4 +148,4 @@ class Demand:
         time = np.add.reduceat(times * self.steps.sample.weight, begins)
         order = np.lexsort((-time, part, block))
         slowest = order[np.flatnonzero(np.diff(block[order], prepend=-1) | np.diff(part[order], prepend=-1))]
-        return self.steps.time_scale * np.bincount(block[slowest], time[slowest], self.l1.size)
+        return self.steps.time_scale * bincount(block[slowest], time[slowest], self.l1.size)

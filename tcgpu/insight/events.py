@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tcgpu.arrays import blocks
+from tcgpu.arrays import bincount, blocks, repeat
 from tcgpu.engines.simulator import WARP
 
 SECTOR = 32  # bytes
@@ -59,7 +59,7 @@ class Events:
     @cached_property
     def request(self):
         """The request of each access."""
-        return np.repeat(np.arange(self.lanes.size, dtype=np.int32), self.lanes)
+        return repeat(np.arange(self.lanes.size, dtype=np.int32), self.lanes)
 
     @cached_property
     def first(self):
@@ -105,7 +105,7 @@ class Events:
     def meeting(self):
         """How many lanes of each atomic request come second to their address."""
         request, _, _ = distinct_pairs(self.request, self.address)
-        return np.where(self.atomic, self.lanes - np.bincount(request, minlength=self.lanes.size), 0)
+        return np.where(self.atomic, self.lanes - bincount(request, minlength=self.lanes.size), 0)
 
     @property
     def wavefronts(self):

@@ -40,6 +40,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tcgpu.arrays import repeat
 from tcgpu.engines.simulator import BLOCK, WARP, numpy_type, simulated
 from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
 from tcgpu.insight.events import MEMORY_SHIFT, SHARED
@@ -260,7 +261,7 @@ class Checker(InstrumentedCuda):
             if phases is of_warp:  # which tells nothing where threads of other warps take part
                 warp = number[found.interval] // WARP
                 size = np.diff(first, append=groups.size)
-                alone = [np.repeat(reduce.reduceat(warp, first), size) for reduce in (np.minimum, np.maximum)]
+                alone = [repeat(reduce.reduceat(warp, first), size) for reduce in (np.minimum, np.maximum)]
                 own = np.where(alone[0] == alone[1], own, 0)
             found, first = found.sharing(groups * (own.max(initial=0) + 1) + own, number)
             if first.size == 0:
@@ -279,7 +280,7 @@ class Checker(InstrumentedCuda):
         intervals = [interval for *_, own in self.of_blocks for interval in own]
         columns = columns._replace(interval=np.arange(len(intervals)))  # here each access has its own
         columns = columns.in_units(self.smallest)
-        blocks = np.repeat([number for number, *_ in self.of_blocks], [len(own) for *_, own in self.of_blocks])
+        blocks = repeat([number for number, *_ in self.of_blocks], [len(own) for *_, own in self.of_blocks])
         found, first = columns.sharing(columns.address, blocks)
 
         def are_unordered(one, two):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu.arrays import repeat
 from tcgpu.insight.events import MEMORY_SHIFT
 
 LOAD, STORE, ATOMIC = 0, 1, 2  # kinds of accesses
@@ -35,9 +36,9 @@ class Accesses(NamedTuple):
             wide = (columns.address >> MEMORY_SHIFT == memory) & (columns.size > size)
             if wide.any():
                 times = np.where(wide, 1 << np.maximum(columns.size - size, 0), 1)
-                columns = Accesses(*(np.repeat(column, times) for column in tuple(columns)))
-                number = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)  # of a part
-                parts = np.where(np.repeat(wide, times), size, columns.size)
+                columns = Accesses(*(repeat(column, times) for column in tuple(columns)))
+                number = np.arange(times.sum()) - repeat(np.cumsum(times) - times, times)  # of a part
+                parts = np.where(repeat(wide, times), size, columns.size)
                 columns = columns._replace(address=columns.address + (number << size), size=parts)
         return columns
 
@@ -51,7 +52,7 @@ class Accesses(NamedTuple):
             return self[order], first
         shared = np.minimum.reduceat(who, first) != np.maximum.reduceat(who, first)
         shared &= (np.maximum.reduceat(kind, first) > LOAD) & (np.minimum.reduceat(kind, first) < ATOMIC)
-        chosen = np.repeat(shared, np.diff(first, append=key.size))
+        chosen = repeat(shared, np.diff(first, append=key.size))
         sizes = np.diff(first, append=key.size)[shared]
         return self[order[chosen]], np.cumsum(sizes) - sizes
 

@@ -23,6 +23,7 @@ from itertools import islice
 
 import numpy as np
 
+from tcgpu.arrays import bincount
 from tcgpu.engines.simulator import WARP, Block, ThreadEnds, simulated
 from tcgpu.insight.events import MAX_WARPS, MEMORY_SHIFT, SHARED, Events
 from tcgpu.insight.rewriting import SITES, InstrumentedCuda, Lane
@@ -443,7 +444,7 @@ class TaskSampler:
         lanes = np.bitwise_count(np.array(columns["mask"][steps:]))
         self.lane_steps += int(lanes.sum(dtype=np.int64))
         self.cost = float(lanes @ weight)
-        self.longest = np.bincount(columns["warp"][steps:], weight, minlength=1).max()
+        self.longest = bincount(columns["warp"][steps:], weight, minlength=1).max()
         of_request = weight[np.array(columns["step"][requests:], int) - steps]
         self.accesses = float(np.array(columns["lanes"][requests:]) @ of_request)
 

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from tcgpu import cpu
+from tcgpu.arrays import bincount
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError, needing
 from tcgpu.graph import Graph
@@ -86,7 +87,7 @@ class Launch:
         of_step, of_request = group[: events.step_site.size], group[events.step_site.size :]
 
         def added(groups, values):
-            return np.bincount(groups, values, len(places)).astype(np.int64)
+            return bincount(groups, values, len(places)).astype(np.int64)
 
         found = {
             "steps": added(of_step, None),
@@ -98,7 +99,7 @@ class Launch:
             found[name] = added(of_request, np.where(events.of_kind(kind, shared), values, 0))
         asked = events.lanes * events.size.astype(np.int64)
         found["bytes_asked"] = added(of_request, np.where(events.shared, 0, asked))
-        found["warp_ns"] = np.bincount(of_step, self.warp_ns, len(places))
+        found["warp_ns"] = bincount(of_step, self.warp_ns, len(places))
         return {place: {name: values[k].item() for name, values in found.items()} for place, k in places.items()}
 
     def totals(self):
@@ -110,15 +111,15 @@ class Launch:
         events, warps = self.events, -(-self.threads // WARP)
         warp = events.block.astype(np.int64) * warps + events.warp  # of each step
         if of == "steps":
-            parts = [np.bincount(warp, events.mask >> lane & 1, self.blocks * warps) for lane in LANES]
+            parts = [bincount(warp, events.mask >> lane & 1, self.blocks * warps) for lane in LANES]
             lanes = np.stack(parts, axis=1).astype(np.int64)
         else:
             chosen = events.of_kind(of.removesuffix("s"))[events.request]
             thread = warp[events.step[events.request[chosen]]] * WARP + events.lane[chosen]
-            lanes = np.bincount(thread, minlength=self.blocks * warps * WARP).reshape(-1, WARP)
+            lanes = bincount(thread, minlength=self.blocks * warps * WARP).reshape(-1, WARP)
         if per == "thread":
             return lanes.reshape(self.blocks, -1)[:, : self.threads].ravel()
-        of_warp = np.bincount(warp, minlength=lanes.shape[0]) if of == "steps" else lanes.sum(axis=1)
+        of_warp = bincount(warp, minlength=lanes.shape[0]) if of == "steps" else lanes.sum(axis=1)
         return of_warp if per == "warp" else of_warp.reshape(self.blocks, warps).sum(axis=1)
 
 

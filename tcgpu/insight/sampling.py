@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcgpu.arrays import blocks
+from tcgpu.arrays import bincount, blocks, repeat
 from tcgpu.engines.simulator import WARP, Dim3
 from tcgpu.errors import MethodError
 from tcgpu.insight.events import Events
@@ -292,7 +292,7 @@ def of_every_size(size, number, random):
     order = np.argsort(classes, kind="stable")
     begins = np.flatnonzero(np.diff(classes[order], prepend=-1))
     counts = np.diff(begins, append=size.size)
-    return order[begins + (random.random(begins.size) * counts).astype(int)], 1 / np.bincount(classes)[classes]
+    return order[begins + (random.random(begins.size) * counts).astype(int)], 1 / bincount(classes)[classes]
 
 
 def chances(cost, total, most):
@@ -332,7 +332,7 @@ def features(graph, units, warps, tasks=None):
             continue
         ends = shares(size, units // (1 + twice), warps)
         ends = np.concatenate([ends[:-1], graph.n + ends]) if twice else ends
-        ends = np.append(ends, np.repeat(ends[-1], units + 1 - ends.size))
+        ends = np.append(ends, repeat(ends[-1], units + 1 - ends.size))
         items = items_of(graph, sharing, WORK if tasks is None else tasks[1:2])
         sums, largest = of_units(items, ends)
         if tasks and len(tasks) > 2:
@@ -403,7 +403,7 @@ def of_turns(graph, ends, units, work, lanes):
     """
     index = np.int32 if graph.m < 2**31 else np.int64
     first = graph.col_ptr[ends].astype(index)
-    unit = np.repeat(np.arange(units, dtype=np.int32), np.diff(first))
+    unit = repeat(np.arange(units, dtype=np.int32), np.diff(first))
     begins = graph.col_ptr[:-1].astype(index)[graph.col_of] if lanes == "columns" else first[unit]
     turn = np.subtract(np.arange(graph.m, dtype=index), begins, out=begins)
     if lanes == "nonzeros":

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tcgpu.arrays import bincount, repeat
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import MethodError
 from tcgpu.graph import as_graph
@@ -87,7 +88,7 @@ def costs_of_orders(graph, natural_stride, stride):
     spans, filled = np.zeros(n, np.int32), np.flatnonzero(lengths)  # over which the rows of local columns reach
     spans[filled] = ((row_idx[graph.col_ptr[filled + 1] - 1] >> 6) - (filled >> 6) >> 5) + 1
     spans[(lengths < edge_sums.SHORT) | (spans > edge_sums.NOT_LOCAL)] = 0
-    behind = np.cumsum(np.bincount(bins_of(degrees), minlength=edge_sums.BINS)[::-1])  # vertices in the last bins
+    behind = np.cumsum(bincount(bins_of(degrees), minlength=edge_sums.BINS)[::-1])  # vertices in the last bins
     hub_bin = edge_sums.BINS - np.count_nonzero(behind <= edge_sums.HUBS)
     natural, by_degree = np.zeros(len(NATURAL), np.int64), np.zeros(len(DEGREE), np.int64)
     longest = [0] * len(LONGEST)
@@ -180,8 +181,8 @@ def measure_columns(
 
 
 def leave_out_hub_pairs(col_ptr, row_idx, quad_count, first_hub, heavy_quads, in_count):
-    heavy = np.repeat(quad_count > heavy_quads, np.diff(col_ptr))
-    in_count -= np.bincount(row_idx[heavy & (row_idx >= first_hub)], minlength=in_count.size).astype(np.int32)
+    heavy = repeat(quad_count > heavy_quads, np.diff(col_ptr))
+    in_count -= bincount(row_idx[heavy & (row_idx >= first_hub)], minlength=in_count.size).astype(np.int32)
 
 
 def lay_out(
@@ -201,7 +202,7 @@ def lay_out(
         rows = i[kept]
         first = np.flatnonzero(np.diff(rows, prepend=np.int32(-1)))  # in-edge of each row
         counts = np.diff(first, append=rows.size)
-        place = in_end[rows] + np.arange(rows.size) - np.repeat(first, counts)
+        place = in_end[rows] + np.arange(rows.size) - repeat(first, counts)
         in_edges[place] = pack_piece(begin[kept], end[kept] - begin[kept])
         listed = place < far_edges.size
         far_edges[place[listed]] = pack_piece(e[kept] + 1, far_rows[kept])[listed]
@@ -215,7 +216,7 @@ def count_tasks(in_ptr, in_end, lengths, fewest, fewer, tasks):
 
 
 def fill_tasks(in_ptr, in_end, begins, lengths, task_ptr, columns, pieces):
-    i = np.repeat(np.arange(task_ptr.size - 1), np.diff(task_ptr))
+    i = repeat(np.arange(task_ptr.size - 1), np.diff(task_ptr))
     first = in_ptr[i] + (np.arange(i.size) - task_ptr[i]) * layout.MAX_TASK_IN_EDGES
     columns[: i.size] = pack_piece(begins[i], lengths[i])
     pieces[: i.size] = pack_piece(first, np.minimum(layout.MAX_TASK_IN_EDGES, in_end[i] - first))

@@ -7,6 +7,7 @@ the warps that did the most, as many as fit the page. The notes of the page say 
 import numpy as np
 
 from tcgpu import player
+from tcgpu.arrays import bincount
 from tcgpu.errors import GraphError
 from tcgpu.files import replacing
 from tcgpu.insight.events import MEMORY_SHIFT, warps_of
@@ -113,7 +114,7 @@ def chosen_warps(events, room, position):
     steps, order = events.block.size, np.argsort(events.step, kind="stable")
     begins = np.flatnonzero(np.diff(warps_of(events), prepend=-1))
     ends = np.append(begins[1:], steps)
-    needed = np.cumsum(STEP + np.bincount(events.step, REQUEST + events.lanes, steps))
+    needed = np.cumsum(STEP + bincount(events.step, REQUEST + events.lanes, steps))
     row = events.of_sites(events.step_site, lambda site: position[site.function, site.line])
     columns = {"row": row, "active": events.mask, "activity": activities(events)}
     found, cut = [], ""

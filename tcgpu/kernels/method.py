@@ -25,6 +25,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from tcgpu.arrays import bincount
 from tcgpu.declarations import USUAL_KNOBS, Knob, Method
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import parameters, source_tree
@@ -42,7 +43,7 @@ ROW_US = 1.3  # microseconds of the simulator for a row that is read: those of `
 
 
 def _row_ptr(graph):
-    return np.append(0, np.cumsum(np.bincount(graph.row_idx, minlength=graph.n))).astype(np.int64)
+    return np.append(0, np.cumsum(bincount(graph.row_idx, minlength=graph.n))).astype(np.int64)
 
 
 # name of an array of every graph -> its type, and how it is made

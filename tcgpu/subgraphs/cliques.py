@@ -22,6 +22,7 @@ from functools import partial
 import numpy as np
 
 from tcgpu import cpu
+from tcgpu.arrays import bincount
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.errors import GraphError
@@ -255,7 +256,7 @@ def simulated_work(graph, k, many):
     sets, edges = 0.0, np.zeros(graph.n)
     if k > LEAST and 0 < many <= FEW_TILES:
         for found in cpu.list_triangles(as_graph(graph), 1 << 20, "natural"):
-            edges += np.bincount(found[:, 0], minlength=graph.n)
+            edges += bincount(found[:, 0], minlength=graph.n)
     rows = np.sqrt(2 * edges + 0.25) + 0.5
     for size in range(2, k - 2):
         sets += edges.sum()  # the cliques of `size` rows

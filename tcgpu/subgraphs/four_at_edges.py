@@ -9,6 +9,7 @@ the sum over its edges. `count_cycles` only counts the cycles of a graph, and th
 
 import numpy as np
 
+from tcgpu.arrays import repeat
 from tcgpu.cpu.edge_tally import add
 from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.neighbourhoods import dense_rows, first_dense
@@ -38,7 +39,7 @@ def cycles_at(graph, by_edge):
     if not by_edge:
         return at
     indptr, indices = graph.adjacency  # of each edge some cycles are found at its one end, and some at the other
-    to_larger = indices > np.repeat(np.arange(graph.n, dtype=np.int32), np.diff(indptr))
+    to_larger = indices > repeat(np.arange(graph.n, dtype=np.int32), np.diff(indptr))
     total = at[to_larger]
     total[np.argsort(graph.row_idx, kind="stable")] += at[~to_larger]
     return total

@@ -20,7 +20,7 @@ import numpy as np
 
 from tcgpu import cpu
 from tcgpu.api import opened
-from tcgpu.arrays import sum_exactly
+from tcgpu.arrays import bincount, sum_exactly
 from tcgpu.cpu.choose import LONG_COLUMN, hub_limit, hub_rows
 from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.per_vertex import edge_blocks
@@ -194,7 +194,7 @@ def by_formula(graph, k, enumerated=None):
         cycles -= diamonds + 3 * cliques
         paws = sums[2] // 2 - 4 * diamonds - 12 * cliques
         paths = sums[3] - 3 * triangles - 2 * paws - 4 * cycles - 6 * diamonds - 12 * cliques
-        many = np.bincount(degree)
+        many = bincount(degree)
         stars = sum(comb(d, 3) * int(many[d]) for d in np.flatnonzero(many).tolist())
         stars -= paws + 2 * diamonds + 4 * cliques
         found[4] = dict(zip(SHAPES_OF_4, (paths, stars, cycles, paws, diamonds, cliques), strict=True))

@@ -651,3 +651,11 @@ def test_a_gpu_worker_that_is_killed_is_replaced():
     os.kill(next(iter(executors.own_pool("gpus")._processes)), signal.SIGKILL)
     assert pool.count(graph, "gpus") == triangles
     executors.close()
+
+
+@pytest.mark.parametrize("name", ["threads", "processes"])
+def test_a_browser_has_no_pools(name, monkeypatch):
+    monkeypatch.setattr("sys.platform", "emscripten")
+    with pytest.raises(GraphError, match=f"a browser has no threads and no processes: leave executor='{name}' out"):
+        tcgpu.count(tcgpu.generate.clique(5), executor=name)
+    assert tcgpu.count(tcgpu.generate.clique(5)) == 10

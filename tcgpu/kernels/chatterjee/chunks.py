@@ -30,6 +30,7 @@ from math import comb
 
 import numpy as np
 
+from tcgpu.arrays import bincount
 from tcgpu.built_in import LAYOUTS
 from tcgpu.declarations import check_choice, check_integer
 from tcgpu.engines.native import jit
@@ -85,7 +86,7 @@ class Search:
 
     def scores(self, roots, shared_bits, layout):
         """The `score` of each root's levels: int64, a row for each root."""
-        return np.array([score(np.bincount(self(root)[1]), shared_bits, layout) for root in roots])
+        return np.array([score(bincount(self(root)[1]), shared_bits, layout) for root in roots])
 
 
 @jit
@@ -227,7 +228,7 @@ def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None,
     component, level = search.forest()
     best = np.flatnonzero(np.diff(np.maximum.accumulate(component), prepend=-1)).astype(np.int32)
     tried = np.ones(best.size, np.int32)
-    for large in np.flatnonzero(bits_needed(np.bincount(component), layout) > shared_bits):
+    for large in np.flatnonzero(bits_needed(bincount(component), layout) > shared_bits):
         candidates = _candidates(search, np.flatnonzero(component == large), roots)
         scores = search.scores(candidates, shared_bits, layout)
         too_large, waste = costs(scores, shared_bits, machines)
@@ -262,7 +263,7 @@ def chunks_of_levels(order, component, level, k=3, width=2):
     begins = np.flatnonzero(np.diff(component, prepend=-1) | np.diff(level, prepend=-1))
     level_ptr = np.append(begins, order.size)
     component, level = component[begins], level[begins]
-    levels = np.bincount(component)[component]  # in the component of each level
+    levels = bincount(component)[component]  # in the component of each level
     at = np.flatnonzero(level <= np.maximum(levels - width, 0))
     start, size = level_ptr[at], level_ptr[at + np.minimum(levels[at], width)] - level_ptr[at]
     first = np.where(level[at] + width >= levels[at], size, level_ptr[at + 1] - start)

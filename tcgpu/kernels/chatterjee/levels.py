@@ -18,6 +18,7 @@ launch works on both kinds. How the threads of a block share a task (section VII
 
 import numpy as np
 
+from tcgpu.arrays import repeat
 from tcgpu.built_in import planner
 from tcgpu.declarations import check_choice
 from tcgpu.engines import runtime
@@ -345,7 +346,7 @@ def edges_by_level(graph, split):
     one, two = (split.place[end] for end in graph.edges())
     low, high = np.minimum(one, two), np.maximum(one, two)
     levels = split.level_ptr.size - 1
-    level = np.repeat(np.arange(levels), np.diff(split.level_ptr))
+    level = repeat(np.arange(levels), np.diff(split.level_ptr))
     key = 2 * level[low] + (level[low] < level[high])
     order = np.argsort(key, kind="stable")
     return low[order], high[order], np.searchsorted(key[order], np.arange(2 * levels + 1))
@@ -383,8 +384,8 @@ def task_table(tests, piece, schedule):
     parts = np.ones(tests.size, np.int64) if piece is None else -(-tests // piece)
     if parts.sum() > MAX_TASKS:
         raise GraphError(f"{parts.sum():,} tasks are more than {MAX_TASKS:,}: take a larger piece than {piece:,}")
-    chunk = np.repeat(np.arange(tests.size), parts)
-    part = np.arange(chunk.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    chunk = repeat(np.arange(tests.size), parts)
+    part = np.arange(chunk.size) - repeat(np.cumsum(parts) - parts, parts)
     share, more = tests // parts, tests % parts  # the first `more` parts of a chunk have one combination more
     first = part * share[chunk] + np.minimum(part, more[chunk])
     sizes = share[chunk] + (part < more[chunk])
