@@ -343,6 +343,7 @@ class Block:
         if not self.ready:
             if self.waiting:
                 self.launch.stuck(list(self.waiting.values()))
+            self.args = ()  # the arrays live no longer than their launch
             return False
         if self.shuffle:
             self.shuffle(self.ready)
