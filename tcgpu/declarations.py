@@ -69,7 +69,7 @@ class Method:
     """A way to count triangles: its source, what can run it, its knobs. `tcgpu.method` makes it of a function.
 
     order: the vertex order of its source; "auto" where the method looks at the graph. tasks: how the tasks of its
-    kernel share the graph, what takes them time, and what lanes take in turns if they do, as `tracing.sampling` names
+    kernel share the graph, what takes them time, and what lanes take in turns if they do, as `insight.sampling` names
     them. planned: called with a graph and the value of each knob, it decides a count and begins nothing (see
     `tcgpu.kernels.Plan`). prepared: called with whatever `as_graph` takes and an order, it makes the graph that
     `planned` takes. shares: whether it can count one of several shares of a graph. function: the kernel or plan as its

@@ -4,7 +4,8 @@ A sum is some words of 64 bits, from the lowest on, with carries from one to the
 in two's complement. A sum of floats has a word for every 64 bits between the smallest and the largest float: one set of
 words for positive values and one for negative ones, so that carries are rare; and a word of flags for values that are
 not finite. It is rounded only in the end, as `math.fsum` does. Few of these words are used, and the system provides no
-memory for pages that are never written; `sums[row, size]` says whether a float has begun in `row`.
+memory for pages that are never written; `sums[row, size]` says whether a float has begun in `row`, and
+`sums[0, size + 1]` changes when one begins in another.
 
 `sums` is an array (words of a sum, size + CACHE_LINE) of uint64; `shared` is None, or True if workers share it.
 """
@@ -110,7 +111,9 @@ def add_float(sums, index, value, shared):
         exponent -= 1
     row = (exponent >> 6) + (WORDS if bits >> U64(63) else 0)
     shift = U64(exponent & 63)
-    sums[U64(row), U64(used)] = 1
+    if sums[U64(row), U64(used)] == 0:
+        sums[U64(row), U64(used)] = 1
+        sums[0, U64(used + 1)] += U64(1)
     left = fraction >> U64(1) >> (U64(63) - shift)  # the bits for the next word
     left += _add_word(sums, row, index, fraction << shift, shared)
     while left:

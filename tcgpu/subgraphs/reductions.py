@@ -20,6 +20,7 @@ from tcgpu.cpu.per_vertex import MAX_COPIES, in_edge_order_of, positions_in
 from tcgpu.engines.kernel_language import names_of
 from tcgpu.engines.meaning import all_names
 from tcgpu.engines.native import (
+    CACHE_LINE,
     MOST_COMPILED,
     STOPPED,
     compiled,
@@ -247,8 +248,8 @@ def _totals(graph, reduction):
         return integer_totals(added(copies, 0, size, None))
     if size <= FEW_SUMS:
         return float_totals(added(copies, 0, size, None))
-    beside = (8 + 4) * graph.m  # the values in the order to work in, and the places of edges there
-    room = MOST_SUMS * graph.nbytes - beside - marks.nbytes - hits.nbytes
+    beside = (8 + 4 + 4) * graph.m  # the rows and the values in the order to work in, and the places of edges there
+    room = max(MOST_SUMS * graph.nbytes - beside - marks.nbytes - hits.nbytes, MOST_SUMS * graph.nbytes // 2)
     totals, first, pieces = None, 0, 1
     while first < size:
         last = min(first - (-size // pieces), size)
@@ -344,6 +345,7 @@ def _reduce(
     """
     marks, hit = all_marks[worker], all_hits[worker]
     sums = uncounted(all_sums[worker if how is None else 0])
+    begun = U64(0)  # words of sums of floats
     for _, u, at, stop in chunks(queue, bounds, col_ptr):
         while at < stop and not stopped(queue):
             u += 1
@@ -351,6 +353,11 @@ def _reduce(
             at = end
             marked = end  # rows from this position on are marked: 1 is the first of them
             for k in range(begin, min(stop, end - 1)):
+                if most is not None and sums[0, U64(sums.shape[1] - CACHE_LINE + 1)] != begun:
+                    begun = sums[0, U64(sums.shape[1] - CACHE_LINE + 1)]
+                    if words_in_use(sums) > most:
+                        queue[0] = STOPPED
+                        break
                 v = I64(row_idx[U64(k)])
                 first, v_end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
                 hits = I64(0)
@@ -396,5 +403,3 @@ def _reduce(
                         queue[0] = STOPPED
             for k in range(marked, end):
                 marks[U64(row_idx[U64(k)])] = 0
-        if most is not None and words_in_use(sums) > most:
-            queue[0] = STOPPED
