@@ -275,7 +275,7 @@ def added(values, shared):
     return total
 
 
-@pytest.mark.parametrize("decades", [10, 30, 60])
+@pytest.mark.parametrize("decades", [10, 20, 40])
 def test_exact_sums_that_take_more_memory_are_added_up_in_pieces(monkeypatch, decades):
     graph = tcgpu.generate.clique(40)
     weights = 10 ** np.random.default_rng(decades).uniform(-decades, decades, graph.m)
