@@ -7,6 +7,7 @@ anything that could look for one. It does not run the script that started it, wh
 """
 
 import asyncio
+import atexit
 import os
 import sys
 import threading
@@ -193,6 +194,7 @@ _lock = fork_safe_lock()
 _pools: list[dict[str, Executor]] = [{}]  # by name, in the last dict
 if hasattr(os, "register_at_fork"):  # a child starts its own: deleting the parent's would write to the parent's pipes
     os.register_at_fork(after_in_child=lambda: _pools.append({}))
+atexit.register(lambda: _pools[-1].clear())  # while the modules are whole that executors need to end
 
 
 def own_pool(name):
