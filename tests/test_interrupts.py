@@ -91,7 +91,7 @@ def interrupted(code, *, first="", seconds=0.5, timeout=200):
         return process.returncode, out, errors, sent, ended
 
 
-@pytest.mark.parametrize("phase", sampling.share(LONG, "phases", of=2))
+@pytest.mark.parametrize("phase", sampling.share(LONG, "phases"))
 def test_compiled_work_is_interrupted_within_a_second(phase):
     """KeyboardInterrupt comes at once, with a traceback of one screen at most, and the next call is right."""
     ready, work = LONG[phase]

@@ -97,12 +97,16 @@ def cases(by_degree, as_it_comes):
     return found
 
 
-@pytest.mark.parametrize("name, order, knobs", cases(test_adaptive.BY_DEGREE, test_adaptive.AS_IT_COMES))
+@pytest.mark.parametrize(
+    "name, order, knobs", share(cases(test_adaptive.BY_DEGREE, test_adaptive.AS_IT_COMES), "counts", of=2)
+)
 def test_each_class_of_adaptive_counts(name, order, knobs, large):
     assert run(adaptive.plan(graph(name, order), **knobs)) == triangles(name)
 
 
-@pytest.mark.parametrize("name, order, knobs", cases(test_adaptive_tally.BY_DEGREE, test_adaptive_tally.AS_IT_COMES))
+@pytest.mark.parametrize(
+    "name, order, knobs", share(cases(test_adaptive_tally.BY_DEGREE, test_adaptive_tally.AS_IT_COMES), "edges", of=2)
+)
 def test_each_class_of_adaptive_finds_edges(name, order, knobs, large):
     own = graph(name, order)
     assert np.array_equal(run(adaptive.support_plan(own, **knobs)), cpu.support(own, "natural"))
@@ -114,7 +118,7 @@ def test_adaptive_finds_edges_and_vertices(name, order, large):
     assert same(graph(name, order))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", share([1, 2], "any order", of=2))
 @pytest.mark.parametrize("case", test_adaptive_tally.BY_DEGREE)
 def test_each_class_of_adaptive_in_any_order_of_threads(case, seed, processor):
     own = generate.rmat(11, seed=4).ordered("degree")

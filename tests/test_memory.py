@@ -69,7 +69,7 @@ print(json.dumps(found))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells and resets the most memory of a process")
 def test_memory_beside_the_results():
-    cases = {name: CASES[name] for name in share(CASES, "memory", of=2)}
+    cases = {name: CASES[name] for name in share(CASES, "memory", of=4)}
     command = [sys.executable, "-c", MEASURE, json.dumps(cases)]
     ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"})
     assert ran.returncode == 0, ran.stderr

@@ -191,7 +191,7 @@ def test_a_number_between_the_steps_of_its_slider_can_be_entered(explore):
     assert ran(explorer)[0]["vertices"] == 1_234
 
 
-@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("name", share(GENERATORS, "range", of=2))
 def test_no_control_replaces_a_number_that_is_out_of_range(explore, name):
     explorer = explore(methods=[method.name for method in COUNTED])
     explorer.graphs.source.value, explorer.graphs.generator.value = "generated", name
@@ -212,8 +212,7 @@ NUMBERS = {  # control -> an entry, and what is said of it
 }
 
 
-@pytest.mark.parametrize("page", ["Compare", "Sweep", "Trace"])
-@pytest.mark.parametrize("what", NUMBERS)
+@pytest.mark.parametrize("what, page", [(what, page) for what in NUMBERS for page in share(PAGES, what)])
 def test_a_number_out_of_range_is_reported_and_nothing_runs(explore, what, page):
     explorer = explore(KARATE, ["naive"], page=page)
     explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (5, 5)
