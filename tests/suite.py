@@ -59,7 +59,7 @@ PARTS = [
             WORKERS,
             "--dist=loadfile",
         ],
-        1,
+        2,
     ),
     Part("browser", ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal"], 2),
 ]
