@@ -12,7 +12,7 @@ import pytest
 from sampling import share
 
 MOST = 8  # times the columns
-MOST_IN_PIECES = 9  # of floats of both signs or of a wide range: an attempt that needs more words begins them, too
+MOST_IN_PIECES = 10  # of floats of both signs or a wide range: an attempt that needs more words begins them, too
 MOST_TRACED = 250 << 20  # bytes
 CASES = {
     "floats per edge": "tcgpu.reduce_triangles(graph, product, edge_values=weights, per='edge')",
