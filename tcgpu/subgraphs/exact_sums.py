@@ -45,7 +45,7 @@ def integer_totals(sums):
 def float_totals(sums, totals=None):
     """The sums of all copies, each rounded once (float64).
 
-    In `totals`, an array of zeros; without it, in the memory of the lowest words.
+    In `totals`, or without it in the memory of the lowest words.
     """
     size = sums.shape[2] - CACHE_LINE
     used = np.flatnonzero(sums[:, :FLAGS, size].any(axis=0)) % WORDS
@@ -153,6 +153,7 @@ def _round(worker, workers, sums, first, last, totals):
             top -= 1
         high = words[top]
         if high == 0:
+            totals[U64(index)] = 0.0
             continue
         exponent = 64 * (first + top) - 1074
         below = words[top - 1] if top else U64(0)

@@ -117,7 +117,7 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
         return float(totals[0]) if floats else (int(totals[1][0]) << 64) + int(totals[0][0])
     totals = totals if floats else _within_int64(*totals)
     if own is graph or per == "graph":
-        return totals
+        return totals.copy()  # they may be in the memory of all words
     return totals[own.rank] if per == "vertex" else in_edge_order_of(graph, own, totals)
 
 
@@ -264,7 +264,7 @@ def _totals(graph, reduction):
         elif pieces < 12:  # each takes as long as one count
             pieces += 1
             if totals is None:
-                totals, room = np.zeros(size), room - 8 * size
+                totals, room = np.empty(size), room - 8 * size
         else:
             needs = 8e-6 * size * (room // (8 * -(-size // pieces)) + 1)
             raise GraphError(

@@ -275,6 +275,21 @@ def added(values, shared):
     return total
 
 
+def tenth(u, v, w):
+    return 0.1 if (u + v + w) % 2 else -0.1
+
+
+@ORDERS
+@pytest.mark.parametrize("per", ["graph", "vertex", "edge"])
+@pytest.mark.parametrize("few", [0, reductions.FEW_SUMS])
+def test_sums_that_cancel_are_zero(per, order, few, monkeypatch):
+    monkeypatch.setattr(reductions, "FEW_SUMS", few)
+    graph = tcgpu.generate.clique(8)
+    found = tcgpu.reduce_triangles(graph, tenth, per=per, order=order)
+    whole = tcgpu.reduce_triangles(graph, lambda u, v, w: 2 * ((u + v + w) % 2) - 1, per=per, order=order)
+    assert (per == "vertex" or 0 in np.atleast_1d(whole)) and np.array_equal(found, 0.1 * np.asarray(whole, float))
+
+
 @pytest.mark.parametrize("decades", [10, 20, 40])
 def test_exact_sums_that_take_more_memory_are_added_up_in_pieces(monkeypatch, decades):
     graph = tcgpu.generate.clique(40)
