@@ -11,7 +11,7 @@ Each row is a new process, from its start to its result, in seconds:
 
 `caches`: whether the folders for compiled code were empty: TCGPU_CACHE, NUMBA_CACHE_DIR, CUPY_CACHE_DIR and CUDA's.
 
-    python benchmarks/first_answer.py [--engine gpu|cpu] [--scale 20] [--repeats 5] [--into FOLDER]
+    python benchmarks/first_answer.py [--engine gpu|cpu] [--scale 5 10 20] [--repeats 5] [--into FOLDER]
 
 Written to first-answer-MACHINE.csv in the folder.
 """
@@ -89,15 +89,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     best = "gpu" if runtime.ENGINE == "gpu" else "cpu"
     parser.add_argument("--engine", choices=("gpu", "cpu"), default=best)
-    parser.add_argument("--scale", type=int, default=20)
+    parser.add_argument("--scale", type=int, nargs="+", default=[20])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--into", type=Path, help="folder for the record")
     arguments = parser.parse_args()
     rows = []
-    for row in measured(arguments.engine, arguments.scale, arguments.repeats):
-        print({name: row[name] for name in ("engine", "caches", *STEPS, "answer_s", "exit_s", "triangles")}, flush=True)
-        rows.append(row)
-    measurement.check_agreement(rows)
+    for scale in arguments.scale:
+        found = []
+        for row in measured(arguments.engine, scale, arguments.repeats):
+            shown = ("graph", "caches", *STEPS, "answer_s", "exit_s", "triangles")
+            print({name: row[name] for name in shown}, flush=True)
+            found.append(row)
+        measurement.check_agreement([{"method": f"with {row['caches']} caches", **row} for row in found])
+        rows += found
     if arguments.into:
         records.Rows(rows).write_csv(arguments.into / records.record_path("first-answer", rows).name)
 
