@@ -33,6 +33,7 @@ has one (see `choice`); inside `with using("sim")` it is the simulator. What an 
 Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True)`; see `kernel_language`.
 """
 
+import gc
 import traceback
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -268,12 +269,14 @@ def fits(size):
 def freed_afterwards():
     """Return all device memory that is taken inside the `with`, and not kept by the caller, to the driver at its end.
 
-    After an error, the functions that it ended lose their local variables: they may be arrays.
+    After an error, the functions that it ended lose their local variables: they may be arrays. So do those that the
+    garbage collector is to free, as the first use of a compiler leaves them.
     """
     try:
         yield
     except BaseException as error:
         traceback.clear_frames(error.__traceback__)
+        gc.collect()
         raise
     finally:
         current().synchronize()
