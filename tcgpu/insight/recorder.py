@@ -287,7 +287,7 @@ class Recorder(InstrumentedCuda):
         if number == len(self.memories):
             self.memories.append(name or "local memory")
             self.sizes[number] = owner.nbytes
-        elif number != SHARED:
+        elif name and number != SHARED:
             self.memories[number] += f", {name}"
         return array, address, array.itemsize, array.shape, array.strides
 

@@ -94,6 +94,17 @@ def test_views_share_the_memory_of_their_array():
     assert set(together.address[loads[together.request]].tolist()) == {1 << 44}
 
 
+def test_a_view_that_a_kernel_makes_has_the_name_of_its_array():
+    @kernel("void(int32[::1], int32[::1])")
+    def read_behind(values, out):
+        behind = values[32:]
+        out[cuda.threadIdx.x] = behind[cuda.threadIdx.x]
+
+    assert trace_launch(read_behind, 1, 32, np.zeros(64, np.int32), np.zeros(32, np.int32)).events.memories == [
+        "shared memory", "values", "out",
+    ]  # fmt: skip
+
+
 @kernel("void(int32[:, ::1], int32[::1])")
 def read_table(table, out):
     out[cuda.threadIdx.x] = table[cuda.threadIdx.x, 1] + table[-1, 0]
