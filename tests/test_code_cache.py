@@ -217,6 +217,7 @@ for change in ("", ""), ("2)", "3)"), (", 3", ", 4"), ("), 4)", "), 9)"), ("5 *"
     assert out == [word for total in (23, 24, 25, 28, 25, 25) for hit in "01" for word in (str(total), hit)]
 
 
+@pytest.mark.full
 def test_everything_but_a_place_for_its_code_works_without_docstrings(tmp_path):
     """`python -OO`: no docstrings, no assert statements."""
     code = """

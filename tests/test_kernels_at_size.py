@@ -105,7 +105,7 @@ def test_each_class_of_adaptive_counts(name, order, knobs, large):
 
 
 @pytest.mark.parametrize(
-    "name, order, knobs", share(cases(test_adaptive_tally.BY_DEGREE, test_adaptive_tally.AS_IT_COMES), "edges", of=2)
+    "name, order, knobs", share(cases(test_adaptive_tally.BY_DEGREE, test_adaptive_tally.AS_IT_COMES), "edges")
 )
 def test_each_class_of_adaptive_finds_edges(name, order, knobs, large):
     own = graph(name, order)

@@ -41,7 +41,7 @@ def barriers(function):
     return found
 
 
-@pytest.mark.parametrize("kernel", share(every_kernel(), "kernels", of=2), ids=name_of)
+@pytest.mark.parametrize("kernel", share(every_kernel(), "kernels"), ids=name_of)
 def test_compiles_to_integers_in_registers_with_the_barriers_as_written(kernel):
     assert kernel.signatures
     for signature, capability in share(product(kernel.signatures, CAPABILITIES), kernel.__name__, of=6):

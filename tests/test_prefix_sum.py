@@ -1,7 +1,10 @@
 """Prefix sums on the device: the kernels against NumPy, on sizes around those of parts and blocks."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from sampling import share
 
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
@@ -16,9 +19,9 @@ def expected(counts, dtype):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("types", TYPES, ids=str)
-@pytest.mark.parametrize("parts", [1, 2, 5])
-@pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 700, 1281])
+@pytest.mark.parametrize(
+    "size, parts, types", share(product([0, 1, 255, 256, 257, 700, 1281], [1, 2, 5], TYPES), "scans"), ids=str
+)
 def test_kernels_add_up_all_that_is_before(size, parts, types):
     counts = np.random.default_rng(size).integers(-5, 90, size).astype(types[0])
     starts, sums = np.full(size + 1, -7, types[1]), np.full(parts, -7, np.int64)

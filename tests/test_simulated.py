@@ -41,7 +41,7 @@ def timed(plan):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("method, verb, graph", list(cases()))
+@pytest.mark.parametrize("method, verb, graph", share(cases(), "cases", of=3))
 def test_estimates_are_right_within_a_factor_of_two(method, verb, graph):
     """By processor time, for other work on this machine does not count; a quick run may be off by 50 ms.
 

@@ -986,7 +986,7 @@ def test_a_sweep_is_stopped_and_keeps_its_points(sweeping):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("way", [sweep_page.FULL, sweep_page.LAUNCH])
+@pytest.mark.parametrize("way", share([sweep_page.FULL, sweep_page.LAUNCH], "ways"))
 def test_a_sweep_can_be_estimated(sweeping, way):
     sweeping.sweep.way.value, sweeping.sweep.gpu.value = way, "Tesla T4"
     sweeping.methods.chips["cpu"].value = True
@@ -1022,6 +1022,7 @@ def test_the_code_of_an_estimated_sweep_does_the_same(explore):
         assert eval(estimate, names).ms * 1e3 == pytest.approx(row["estimated_us"])
 
 
+@pytest.mark.full
 @pytest.mark.sim
 def test_columns_in_blocks_gain_on_a_full_gpu_with_nonzeros_as_recorded(explore):
     explorer = explore("mesh_16x16", ["naive", "column_block"])

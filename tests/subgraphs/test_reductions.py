@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -148,8 +148,7 @@ def edges_of_triangles(graph):
             yield number[u, v], number[u, w], number[v, w]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 7])
-@pytest.mark.parametrize("order", ["natural", "degree"])
+@pytest.mark.parametrize("threads, order", share(product([1, 2, 7], ["natural", "degree"]), "threads", of=3))
 def test_any_number_of_threads_gives_the_same_floats(threads, order, monkeypatch):
     """On a graph with long and short columns, of which some are searched."""
     hub = [(0, v) for v in range(1, 3000)] + [(1, 2), (1, 2999)]
@@ -161,12 +160,12 @@ def test_any_number_of_threads_gives_the_same_floats(threads, order, monkeypatch
     set_threads(threads)
     try:
         given = {"edge_values": weights, "order": order}
-        product = tcgpu.reduce_triangles(graph, lambda u, v, w, a, b, c: a * b * c, **given)
+        products = tcgpu.reduce_triangles(graph, lambda u, v, w, a, b, c: a * b * c, **given)
         per_vertex = tcgpu.reduce_triangles(graph, largest, per="vertex", **given)
         per_edge = tcgpu.reduce_triangles(graph, one, per="edge", order=order)
     finally:
         set_threads(None)
-    assert product == math.fsum(a * b * c for a, b, c in listed)
+    assert products == math.fsum(a * b * c for a, b, c in listed)
     assert per_vertex[0] == math.fsum(
         max(weights[[*at]].tolist())
         for at, triangle in zip(edges_of_triangles(graph), np.concatenate([*tcgpu.list_triangles(graph)]), strict=True)
@@ -279,14 +278,19 @@ def tenth(u, v, w):
     return 0.1 if (u + v + w) % 2 else -0.1
 
 
+def sign(u, v, w):
+    return 1 if (u + v + w) % 2 else -1
+
+
 @ORDERS
-@pytest.mark.parametrize("per", ["graph", "vertex", "edge"])
-@pytest.mark.parametrize("few", [0, reductions.FEW_SUMS])
+@pytest.mark.parametrize(
+    "per, few", share(product(["graph", "vertex", "edge"], [0, reductions.FEW_SUMS]), "cancel", of=3)
+)
 def test_sums_that_cancel_are_zero(per, order, few, monkeypatch):
     monkeypatch.setattr(reductions, "FEW_SUMS", few)
     graph = tcgpu.generate.clique(8)
     found = tcgpu.reduce_triangles(graph, tenth, per=per, order=order)
-    whole = tcgpu.reduce_triangles(graph, lambda u, v, w: 2 * ((u + v + w) % 2) - 1, per=per, order=order)
+    whole = tcgpu.reduce_triangles(graph, sign, per=per, order=order)
     assert (per == "vertex" or 0 in np.atleast_1d(whole)) and np.array_equal(found, 0.1 * np.asarray(whole, float))
 
 
