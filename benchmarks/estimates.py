@@ -1,7 +1,7 @@
 """Hold `tcgpu.estimate` against the clocks and counters of a GPU.
 
     python benchmarks/estimates.py probes launches counters [--into FOLDER]      on a GPU
-    python benchmarks/estimates.py fit score [--into FOLDER]                     anywhere, from these records
+    python benchmarks/estimates.py fit score curve [--into FOLDER]               anywhere, from these records
 
 probes      micro-benchmarks: latencies of the caches and of memory, how much they deliver, launches, blocks
 launches    the kernel times of every method on every graph of GRAPHS
@@ -11,6 +11,7 @@ fit         how many instructions the operations of a source take, from the coun
             the times: only of FITTED, every other one of the first graphs. Times are taken to be linear near the last
             record, at which a fit begins: a second one goes on from the first
 score       estimates of all launches; those of the other graphs are scored, and by themselves those of LATER and LAST
+curve       estimates of the launches of the record "sweep" that the report's curve is made of
 
 Each writes a record, NAME-GPU.csv; that of `fit` is called "instructions", that of `score` "estimates".
 """
@@ -18,6 +19,7 @@ Each writes a record, NAME-GPU.csv; that of `fit` is called "instructions", that
 import argparse
 import csv
 import itertools
+import json
 import multiprocessing
 import os
 import signal
@@ -34,12 +36,14 @@ import kinds
 import numpy as np
 from scipy.optimize import lsq_linear, minimize
 
+import tcgpu
 from tcgpu import Graph, generate, measurement, records
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import TcgpuError
 from tcgpu.insight import demand, estimates, gpus, sampling
 from tcgpu.kernels import Step, simulated
+from tcgpu.lab import sweep
 from tcgpu.registry import METHODS
 
 
@@ -112,6 +116,7 @@ NAMES = (
     "merge_path", "thread_search", "warp_search", "adaptive",
 )  # fmt: skip
 LIMIT = 60  # seconds of a processor that a method may be sampled for on a graph
+CURVE_STEPS = 4_000_000  # that are traced for a point of the curve: many more change it little
 PATIENT = 200  # milliseconds from which on a launch is timed once; counted are launches of a tenth of that
 COUNTERS = {
     "instructions": "smsp__inst_executed.sum",
@@ -515,6 +520,18 @@ def score(pool):
             }  # fmt: skip
 
 
+def curve():
+    """Yield the rows of the record "sweep" in natural order whose columns are the report's, each with an estimate."""
+    for row in records.reference("sweep"):
+        knobs = json.loads(row["knobs"])
+        if row["order"] == "natural" and knobs.get("columns") in (None, sweep.REPORT_COLUMNS):
+            graph = generate.by_nonzeros(row["edges"], row["nonzeros_per_column"])
+            gpu_name, settings = row["gpu_name"], knobs | {"order": "natural", "lane_steps": CURVE_STEPS}
+            found = tcgpu.estimate(graph, row["method"], gpu=gpu_name, **settings)
+            kept = ("graph", "vertices", "edges", "nonzeros_per_column", "method", "order", "knobs")
+            yield {key: row[key] for key in kept} | {"estimated_ms": round(found.ms, 5), "kernel_ms": row["kernel_ms"]}
+
+
 def summary(rows):
     """Print how far off the estimates are, and how many pairs of methods they rank right."""
     rows = [row for row in rows if row["kernel_ms"] != ""]
@@ -544,7 +561,7 @@ def write(suite, rows, into):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", choices=("probes", "launches", "counters", "fit", "score"))
+    parser.add_argument("what", nargs="*", choices=("probes", "launches", "counters", "fit", "score", "curve"))
     parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the records go")
     parser.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -559,6 +576,9 @@ def main():
             write(what, [row | about for row in (launches() if what == "launches" else counters())], arguments.into)
         else:
             of_gpu = {key: value for key, value in recorded("launches", "NVIDIA H200")[0].items() if "gpu_" in key}
+            if what == "curve":
+                write(what, [row | about | of_gpu for row in curve()], arguments.into)
+                continue
             with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
                 found = list(fit(pool) if what == "fit" else score(pool))
             if what == "score":

@@ -85,15 +85,15 @@ def test_an_estimated_sweep_is_compared_with_the_record_of_its_gpu():
         Curve("ACME 1", "measured", [(1, 0.4), (2, 0.5), (4, 1.0), (8, 0.9)]),
     ])  # fmt: skip
     assert found == [
-        "The estimate for an ACME 1 is within a factor of 1.5 of the measured speedup at 1 nonzeros per column, "
-        "not at 4, 8.",
+        "The estimate for an ACME 1 is within a factor of 1.5 of the measured speedup at 1 of 3 places from 1 "
+        "to 8 nonzeros per column, not at 4, 8.",
         "It is furthest off at 8: 3.00 instead of 0.90.",
         "The estimate is largest at 8, the measured speedup at 4.",
         "Nonzeros per column at which a speedup passes 1: 2.0 (ACME 1, estimated); none (ACME 2, measured); "
         "4.0, 4.0 (ACME 1, measured).",
     ]
     [first, *_] = measured.describe_sweep([Curve("A", kind, [(1, 2.0)]) for kind in ("estimated", "measured")])
-    assert first.endswith("at 1 nonzeros per column.")
+    assert first.endswith("at 1 of 1 places from 1 to 1 nonzeros per column.")
 
 
 # ------------------------------------------------------------------------------------------------------- calibration

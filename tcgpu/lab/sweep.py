@@ -3,7 +3,6 @@
 `draw_sweep` draws it for the explorer, the notebooks and the README.
 """
 
-import json
 import math
 from itertools import pairwise
 from typing import NamedTuple
@@ -12,16 +11,10 @@ from matplotlib.patheffects import withStroke
 
 from tcgpu import datasets, records
 from tcgpu.figures import DARK_GREY, LOOKS, axes, plain_ticks
-from tcgpu.generators import GENERATORS
-from tcgpu.insight.estimates import estimate
 from tcgpu.records import Rows
 
 NOW, ESTIMATED, MEASURED, PUBLISHED, PICKED = "this run", "estimated", "measured", "published", "the picked graph"
-GPU = "NVIDIA H200"  # the one that is estimated
-ESTIMATED_AT = (1, 2, 4, 8, 16, 32, 64)  # nonzeros per column of the graphs
-EDGES = 1_000_000  # of each of them: enough that their longest columns are short against the ring of vertices
 SPEEDUP = "speedup, column_block over naive"
-LANE_STEPS = 200_000  # that are traced of a kernel: a second or so
 REPORT_COLUMNS = 27  # that a block takes at a time: the report's choice on three of its four graphs
 DASHES = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))  # of curves behind the others
 APART = 0.11  # of names at the ends of curves, at least, as a share of the chart's height
@@ -35,27 +28,17 @@ class Curve(NamedTuple):
     points: list[tuple[float, float]]  # nonzeros per column, speedup
 
 
-def estimated_rows(gpu=GPU) -> Rows:
-    """Estimate a sweep on a full GPU: rows as the record "sweep" has them, with estimated milliseconds."""
-    rows = Rows()
-    for nonzeros in ESTIMATED_AT:
-        graph = GENERATORS["by_nonzeros"](EDGES, nonzeros)
-        for method, knobs in (("naive", {}), ("column_block", {"columns": REPORT_COLUMNS})):
-            found = estimate(graph, method, gpu=gpu, fill=True, order="natural", lane_steps=LANE_STEPS, **knobs)
-            about = {"nonzeros_per_column": nonzeros, "edges": graph.m, "method": method, "order": found.order}
-            rows.append(about | {"gpu_name": gpu, "knobs": json.dumps(knobs), "kernel_ms": found.ms})
-    return rows
-
-
 def published_speedups() -> list[tuple[float, float]]:
     """Return the report's four graphs: [(nonzeros per column, speedup)]."""
     return sorted((row["edges"] / row["vertices"], row["speedup"]) for row in datasets.published("report_matrices"))
 
 
-def sweep_curves(estimated) -> list[Curve]:
-    """Return the chart's curves: of `estimated`, rows of `estimated_rows`, of the report and of every recorded GPU."""
+def sweep_curves() -> list[Curve]:
+    """Return the chart's curves: of the estimates for a GPU of what was recorded on it, of the report, of each GPU."""
+    estimated = records.reference("curve")
+    gpu = estimated[0]["gpu_name"]
     return [
-        Curve(estimated[0]["gpu_name"], ESTIMATED, records.speedup_curve(estimated, REPORT_COLUMNS)),
+        Curve(gpu, ESTIMATED, records.speedup_curve(estimated, REPORT_COLUMNS, key="estimated_ms")),
         Curve("Tesla T4", PUBLISHED, published_speedups()),
         *(
             Curve(gpu, MEASURED, records.speedup_curve(rows, REPORT_COLUMNS))

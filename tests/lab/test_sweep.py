@@ -6,7 +6,6 @@ import pytest
 from matplotlib.text import Text
 from recorded import SWEEP
 
-import tcgpu
 from tcgpu import records
 from tcgpu.lab import sweep
 from tcgpu.lab.sweep import ESTIMATED, MEASURED, NOW, PICKED, PUBLISHED, Curve, crossings
@@ -36,27 +35,34 @@ def test_the_report_gained_with_nonzeros_per_column():
     ]
 
 
-@pytest.mark.sim
-def test_a_sweep_is_estimated_in_the_form_of_a_record(monkeypatch):
-    monkeypatch.setattr(sweep, "ESTIMATED_AT", (4,))
-    monkeypatch.setattr(sweep, "EDGES", 10_000)
-    naive, blocks = rows = sweep.estimated_rows("Tesla T4")
-    graph, settings = tcgpu.generate.by_nonzeros(10_000, 4), {"gpu": "Tesla T4", "fill": True, "order": "natural"}
-    expected = tcgpu.estimate(graph, ["naive", "column_block"], lane_steps=sweep.LANE_STEPS, columns=27, **settings)
-    assert [naive["kernel_ms"], blocks["kernel_ms"]] == [one.ms for one in expected]
-    assert records.speedup_curve(rows, 27) == [(4, pytest.approx(naive["kernel_ms"] / blocks["kernel_ms"]))]
-
-
 def test_the_curves_are_the_estimate_the_report_and_every_record(monkeypatch):
-    monkeypatch.setattr(records, "records", {"sweep": {"ACME 1": SWEEP, "ACME 2": SWEEP}}.__getitem__)
-    estimated = [row | {"gpu_name": "ACME 3"} for row in SWEEP]
-    recorded = [(4.0, 0.5)]
-    assert sweep.sweep_curves(estimated) == [
-        ("ACME 3", ESTIMATED, recorded),
+    estimated = [row | {"gpu_name": "ACME 3", "estimated_ms": row["kernel_ms"], "kernel_ms": 1} for row in SWEEP]
+    found = {"sweep": {"ACME 1": SWEEP, "ACME 2": SWEEP}, "curve": {"ACME 3": estimated}}
+    monkeypatch.setattr(records, "records", found.__getitem__)
+    points = [(4.0, 0.5)]
+    assert sweep.sweep_curves() == [
+        ("ACME 3", ESTIMATED, points),
         ("Tesla T4", PUBLISHED, sweep.published_speedups()),
-        ("ACME 1", MEASURED, recorded),
-        ("ACME 2", MEASURED, recorded),
+        ("ACME 1", MEASURED, points),
+        ("ACME 2", MEASURED, points),
     ]
+
+
+def test_the_recorded_estimate_agrees_with_what_was_measured():
+    """Of the same launches of the same graphs."""
+    rows = records.reference("curve")
+    took, found = (dict(records.speedup_curve(rows, 27, key=key)) for key in ("kernel_ms", "estimated_ms"))
+    assert took == dict(records.speedup_curve(records.records("sweep")[rows[0]["gpu_name"]], 27))
+    assert all(1 / 1.55 < found[x] / took[x] < 1.55 for x in took)
+
+
+@pytest.mark.full
+@pytest.mark.sim
+def test_the_recorded_estimate_is_what_is_estimated(load_benchmark, monkeypatch):
+    (row,) = [row for row in records.reference("curve") if (row["nonzeros_per_column"], row["method"]) == (1, "naive")]
+    benchmark = load_benchmark("estimates")
+    monkeypatch.setattr(records, "reference", {"sweep": [row]}.__getitem__)
+    assert next(benchmark.curve())["estimated_ms"] == pytest.approx(row["estimated_ms"], rel=0.01)
 
 
 def test_a_name_has_a_colour_and_a_kind_has_dashes_or_stars():
