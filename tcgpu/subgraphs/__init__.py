@@ -70,8 +70,9 @@ def reduce_triangles(
         "sim" a division by zero raises nothing: it is infinite or NaN, and 0 for integers.
     GraphError
         If there is not a value for each vertex or edge, or an integer of the array does not fit 64 bits; or, on the
-        CPU, if floats differ so much that their exact sums take over 8 times the memory of the graph's columns. Floats
-        that differ by up to 1e19 are never refused. `f` may be called again for a few triangles to find out.
+        CPU, if floats differ so much that their exact sums take over 8 times the memory of the graph's columns, or of
+        the bins. Floats that differ by up to 1e19 are never refused. `f` may be called again for a few triangles to
+        find out.
 
     Examples
     --------

@@ -49,7 +49,7 @@ PLACES = "graph", "vertex", "edge"
 MOST_BINS = 2**31 - 1
 SAMPLE_EDGES, SAMPLE_ROWS = 16, 64  # edges whose first triangle is looked at, and how many rows for it
 ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "range", "round", "sum"}
-MOST_SUMS = 8  # times the columns: the most memory for sums of floats, and what is beside them
+MOST_SUMS = 8  # times the columns or the bins: the most memory for sums of floats, and what is beside them
 FEW_SUMS = 1 << 12  # every worker has an array of its own, of any size, for no more sums than these
 
 I32 = np.int32
@@ -249,8 +249,8 @@ def _totals(graph, reduction):
     if size <= FEW_SUMS:
         return float_totals(added(copies, 0, size, None))
     beside = (8 + 4 + 4) * graph.m  # the rows and the values in the order to work in, and the places of edges there
-    room = max(MOST_SUMS * graph.nbytes - beside - marks.nbytes - hits.nbytes, MOST_SUMS * graph.nbytes // 2)
-    totals, first, pieces = None, 0, 1
+    most = MOST_SUMS * max(graph.nbytes, 8 * (reduction.bins or 0))  # there may be more bins than edges
+    totals, first, pieces, room = None, 0, 1, max(most - beside - marks.nbytes - hits.nbytes, most // 2)
     while first < size:
         last = min(first - (-size // pieces), size)
         sums = added(copies, first, last, room // (8 * copies * (last - first)))

@@ -307,6 +307,16 @@ def test_exact_sums_that_take_more_memory_are_added_up_in_pieces(monkeypatch, de
     assert found.tolist() == expected.tolist() and min(sizes) < graph.m
 
 
+@pytest.mark.parametrize("decades", [1, 9])
+def test_a_small_graph_has_sums_of_floats_in_many_bins(decades):
+    graph = tcgpu.generate.clique(30)
+    weights = 10 ** np.random.default_rng(decades).uniform(-decades, decades, graph.n)
+    weights[::2] *= -1
+    found = tcgpu.reduce_triangles(graph, lambda u, v, w, x, y, z: (30_000 * u + w, y), weights, bins=900_000)
+    expected = {(u, w): math.fsum(weights[u + 1 : w]) for w in range(30) for u in range(w - 1)}
+    assert {divmod(k, 30_000): found[k] for k in np.flatnonzero(found).tolist()} == expected
+
+
 def test_exact_sums_that_take_too_much_memory_are_refused(monkeypatch):
     """The way out that the message tells works: where smaller floats are 0, sums are exact, of both signs, too."""
     monkeypatch.setattr(reductions, "FEW_SUMS", 0)
