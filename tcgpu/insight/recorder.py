@@ -95,13 +95,13 @@ class TracedLane(Lane):
     def leave(self):
         self.inside = self.loops.pop()[0]
 
-    def call(self, site, function, *args, **named):
+    def call(self, site, function, /, *args, **named):
         caller = self._enter_call(site)
         result = function(*args, **named)
         self.inside, self.here, self.loops = caller
         return result
 
-    def call_waiting(self, site, function, *args, **named):
+    def call_waiting(self, site, function, /, *args, **named):
         caller = self._enter_call(site)
         result = yield from function(*args, **named)
         self.inside, self.here, self.loops = caller

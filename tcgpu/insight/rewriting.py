@@ -109,11 +109,11 @@ class Lane(Thread):
     def begin_task(self, meets):
         """It begins a round of a task loop; `meets`: whether the threads of a block wait for each other in it."""
 
-    def call(self, site, function, *args, **named):
+    def call(self, site, function, /, *args, **named):
         """It calls a device function."""
         return function(*args, **named)
 
-    def call_waiting(self, site, function, *args, **named):
+    def call_waiting(self, site, function, /, *args, **named):
         """It calls one in which threads wait."""
         return (yield from function(*args, **named))
 

@@ -8,7 +8,8 @@ import pytest
 
 import tcgpu
 from tcgpu import cuda
-from tcgpu.insight.faults import VERBS
+from tcgpu.insight.faults import VERBS, check_launch
+from tcgpu.insight.recorder import record
 
 pytestmark = pytest.mark.sim
 LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
@@ -55,6 +56,29 @@ def test_warps_with_and_without_looking_for_faults(more):
     out = np.zeros(4, np.float32)
     assert repr(tcgpu.simulate(sums_of_warps, 2, 64, np.arange(128, dtype=np.float32), out, **more)) == "no faults"
     assert out.tolist() == np.arange(128).reshape(4, 32).sum(axis=1).tolist()
+
+
+@cuda.jit(device=True)
+def at_site(values, site, function=1):
+    return values[site] * function
+
+
+@cuda.jit(device=True)
+def after_all(values, site, function=1):
+    cuda.syncthreads()
+    return values[site] * function
+
+
+def named_arguments(values, out):
+    i = cuda.grid(1)
+    out[i] = at_site(values, site=i, function=3) + after_all(values, i, function=2)
+
+
+@pytest.mark.parametrize("run", [check_launch, record])
+def test_device_functions_take_arguments_by_any_name(run):
+    out = np.zeros(8, np.int64)
+    run(named_arguments, 2, 4, (np.arange(8), out))
+    assert out.tolist() == (5 * np.arange(8)).tolist()
 
 
 def reads_too_far(values):
