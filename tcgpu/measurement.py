@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,15 +112,10 @@ def time_once(graph, method=None, *, engine=None, order=None, max_seconds=None, 
         return Timing(found, kernel, process, (time.perf_counter() - begin) * 1e3)
 
 
-def _numba_version():
-    try:
-        return version("numba")
-    except PackageNotFoundError:
-        return ""
-
-
 def machine(engine=None):
     """The facts of this machine that a record names: date, CPU, versions and, unless engine is "cpu", the GPU."""
+    from tcgpu.engines.kernel_compiler import version
+
     facts = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "cpu": _cpu_name(),
@@ -129,7 +123,7 @@ def machine(engine=None):
         "threads": native.threads(),
         "python": platform.python_version(),
         "system": platform.system(),
-        "numba": _numba_version(),
+        "numba": version("numba"),
         "tcgpu": revision(),
     }
     if engine != "cpu":
