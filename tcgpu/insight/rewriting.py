@@ -253,6 +253,8 @@ class Instrument(YieldWhereItWaits):
         loop.orelse = self.branch(self.block, loop.orelse)
         return [*before, *statements(f"{LANE}.enter({number})"), loop, *statements(f"{LANE}.leave()")]
 
+    visit_While = loop  # where `block` does not find it: in `try`, or in another statement that no kernel has
+
     def step(self, statement, counted):
         """Report that a lane comes to a statement, of which the part `counted` is its work."""
         return statements(f"{LANE}.step({self.step_site(statement, counted)})")

@@ -400,6 +400,14 @@ def stands_still(a, out):
         a[t] += 0
 
 
+def stands_still_in_a_try(a, out):
+    try:
+        while a[0] == 0:  # here
+            out[cuda.grid(1)] = 1
+    finally:
+        out[0] = 2
+
+
 def names_nothing(a, out):
     out[0] = missing[0]  # noqa: F821  # here
 
@@ -456,8 +464,9 @@ def test_a_sum_of_signed_numbers_is_told_beside_unsigned_ones():
     assert not faults_of(wraps_an_index, blocks=1), "the sum that wraps is of unsigned numbers"
 
 
-def test_an_endless_loop_ends():
-    assert "gone round its loops 10,000 times" in only(stands_still, "endless").says
+@pytest.mark.parametrize("kernel", [stands_still, stands_still_in_a_try])
+def test_an_endless_loop_ends(kernel):
+    assert "gone round its loops 10,000 times" in only(kernel, "endless").says
 
 
 def test_an_exception_is_told_with_the_line():
