@@ -49,6 +49,11 @@ assert tcgpu.cliques(club, 4) == 11 and tcgpu.motifs(club)["clique"] == 11
 rows = np.concatenate([*tcgpu.list_triangles(club)])
 assert tcgpu.reduce_triangles(club, lambda u, v, w: w - u) == (rows[:, 2] - rows[:, 0]).sum()
 assert tcgpu.reduce_triangles(club, lambda u, v, w: 0.5) == 22.5
+from tcgpu.subgraphs import reductions
+reductions.FEW_SUMS, weights = 0, (-2.0) ** np.arange(-195, 195, 5)
+weights[[3, 5]] = np.inf, -np.inf
+sums = tcgpu.reduce_triangles(club, lambda u, v, w, x, y, z: (x, y, z), edge_values=weights, per="edge")
+assert np.array_equal(sums, [k * weight if k else 0 for k, weight in zip(tcgpu.support(club), weights)])
 """,
     "kernels": """
 club = tcgpu.Graph.from_networkx(nx.karate_club_graph())

@@ -100,15 +100,14 @@ def lowest_bit(word):
 
 
 def fetch_add(array, index, value):
+    array = array.reshape(-1)  # index: counted through all dimensions
     before = array[index]
     array[index] += array.dtype.type(value)
     return before
 
 
 def fetch_or(array, index, bits):
-    before = array[index]
-    array[index] |= array.dtype.type(bits)
-    return before
+    return fetch_add(array, index, array.dtype.type(bits) & ~array.reshape(-1)[index])
 
 
 def prefetch(array, index):
