@@ -41,6 +41,8 @@ def test_a_graph_may_be_a_path(tmp_path):
         (lambda: tcgpu.list_triangles(KITE, method="naive"), MethodError, "list_triangles has the methods cpu, not"),
         (lambda: tcgpu.list_triangles(KITE, method=["cpu"]), MethodError, r"no method \['cpu'\]"),
         (lambda: tcgpu.list_triangles(KITE, engine="sim"), EngineError, "list_triangles runs on cpu, not on 'sim'"),
+        (lambda: tcgpu.list_triangles(KITE, 0), MethodError, "chunk is a whole number from 1 to .*, not 0"),
+        (lambda: tcgpu.list_triangles(KITE, 2.5), MethodError, "chunk is a whole number from 1 to .*, not 2.5"),
         (lambda: tcgpu.truss_numbers(KITE, order="degree"), MethodError, "works in the graph's own order"),
         (lambda: tcgpu.k_truss(KITE, 3, method="naive"), MethodError, "k_truss has the methods cpu, k_truss, not"),
         (lambda: tcgpu.k_truss(KITE, 3, method="cpu", engine="sim"), EngineError, "does not run on 'sim'"),
