@@ -20,7 +20,7 @@ from tcgpu.kernels.adaptive import far, layout, merging
 
 plan_module = import_module("tcgpu.kernels.adaptive.plan")  # its name in the package is that of the method
 
-# the kernels that count: in degree order hubs, crowds, windows, hash tables or two pointers; else columns or merges
+# the kernels that count: in degree order hubs, crowds, windows or two pointers; else columns or merges
 BY_DEGREE = {
     "defaults": {},
     "classes": {"merge": 0},
@@ -29,14 +29,12 @@ BY_DEGREE = {
     "hubs alone": {"heavy": 0},
     "windows alone": {"hubs": 0},
     "crowds alone": {"hubs": 0, "crowd": 1},
-    "pointers alone": {"near": 0, "short": 2**30},
-    "hash tables alone": {"near": 0, "short": 2},
-    "pointers and hash tables": {"near": 0, "short": 7},
+    "pointers alone": {"near": 0},
     "a few near": {"near": 30},
     "a few near, all of them hubs": {"near": 30, "hubs": 30, "heavy": 0},
     "a few hubs": {"hubs": 20, "heavy": 8},
     "crowds and windows": {"hubs": 0, "crowd": 6},
-    "all at once": {"near": 60, "hubs": 15, "heavy": 4, "crowd": 9, "short": 5},
+    "all at once": {"near": 60, "hubs": 15, "heavy": 4, "crowd": 9},
 }
 AS_IT_COMES = {
     "defaults": {},
@@ -138,7 +136,7 @@ def test_far_edges_that_do_not_fit_are_not_listed(far_edges, monkeypatch):
     for free, listed in ((needed, True), (needed - 1, False)):
         monkeypatch.setattr(runtime, "memory_free", lambda free=free: free)
         kernels = {step.kernel for step in adaptive.plan(graph, near=30).steps}
-        assert (far.far_window_kernel in kernels) == listed == ({far.far_kernel, far.hash_kernel} & kernels == set())
+        assert (far.far_window_kernel in kernels) == listed == (far.far_kernel not in kernels)
 
 
 @pytest.mark.sim
@@ -181,15 +179,13 @@ def test_short_columns_of_near_vertices_are_merged_by_a_thread_each(monkeypatch)
 
 @pytest.mark.sim
 @pytest.mark.parametrize("graph", [generate.rmat(7, 6, seed=2), generate.random(150, 900, seed=1), generate.mesh(6, 6)])
-@pytest.mark.parametrize("rows, kernel", [(0, merging.merge_distant_kernel), (2**31, merging.merge_filtered_kernel)])
-def test_distant_columns_are_merged_by_kernels_of_their_own(graph, rows, kernel, monkeypatch):
+def test_distant_columns_are_merged_by_a_kernel_of_their_own(graph, monkeypatch):
     monkeypatch.setattr(merging, "SMALL", 0)
-    monkeypatch.setattr(merging, "FILTERED_ROWS", rows)
     monkeypatch.setattr(order_costs.OrderCosts, "nearby", False)
     with runtime.using("sim"):
         ordered = DeviceGraph.from_graph(graph).ordered("degree")
         plans = [adaptive.plan(ordered, merge=1, share=(index, 3)) for index in range(3)]
-        assert [step.kernel for step in plans[0].steps] == [kernel]
+        assert [step.kernel for step in plans[0].steps] == [merging.merge_filtered_kernel]
         checked = [CheckedRun(plan) for plan in plans]
         assert sum(each.run_all() for each in checked) == cpu.plan(graph).count()
         assert not any(each.faults for each in checked)
@@ -240,20 +236,6 @@ def test_a_graph_whose_columns_have_one_row_is_not_counted():
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("near", [0, 40])
-def test_columns_longer_than_a_hash_table_are_counted_in_parts(near, large):
-    """Marked as in degree order, in which columns so long are of large graphs only."""
-    n = 5 * far.TABLE_ROWS
-    u, v = np.array([(k, row) for k in range(5) for row in range(k + 1, n)]).T
-    plain = Graph.from_edges(u, v, n)
-    graph = Graph(plain.col_ptr, plain.row_idx, order="degree")
-    assert np.sort(graph.column_lengths)[-5] > 4 * far.TABLE_ROWS
-    for found in (adaptive.plan(graph, near=near, hubs=0, short=2).count(),
-                  int(adaptive.support_plan(graph, near=near, hubs=0, short=2).count().sum()) // 3):  # fmt: skip
-        assert found == cpu.plan(plain).count()
-
-
-@pytest.mark.sim
 def test_warps_share_local_columns(compiled_kernels):
     graph = generate.clique(90)
     parts = [adaptive.plan(graph, words=2, share=(index, 3)).count() for index in range(3)]
@@ -264,7 +246,7 @@ def test_warps_share_local_columns(compiled_kernels):
 def test_the_classes_are_not_empty(compiled_kernels):
     """On a graph where every kernel finds triangles, their counts add up to the total."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
-    plan = adaptive.plan(graph, near=40, hubs=15, heavy=4, crowd=14, short=4)
+    plan = adaptive.plan(graph, near=40, hubs=15, heavy=4, crowd=14)
     run = with_few_blocks(plan).allocate()
     found, before = {}, 0
     for step in run.plan.steps:
@@ -272,7 +254,7 @@ def test_the_classes_are_not_empty(compiled_kernels):
         found[step.kernel.__name__], before = run.result() - before, run.result()
     assert found.pop("fill_hub_rows") == 0
     assert sum(found.values()) == cpu.plan(graph).count()
-    assert set(found) == {"hub_kernel", "crowd_kernel", "window_kernel", "far_kernel", "hash_kernel"}
+    assert set(found) == {"hub_kernel", "crowd_kernel", "window_kernel", "far_kernel"}
     assert all(found.values()), found
 
 
@@ -283,7 +265,7 @@ def test_a_warp_of_any_order_counts_the_same(roomy):
     expected = cpu.plan(graph).count()
     with runtime.using("sim"):
         for seed in share(range(5), "seed"):
-            run = adaptive.plan(graph, near=60, hubs=20, heavy=4, crowd=8, short=3).allocate()
+            run = adaptive.plan(graph, near=60, hubs=20, heavy=4, crowd=8).allocate()
             run_shuffled(run, seed, blocks=2)
             assert run.result() == expected
 

@@ -11,19 +11,17 @@ from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.insight.faults import CheckedRun
 from tcgpu.kernels import adaptive, order_costs, results
-from tcgpu.kernels.adaptive import layout, merging, support_merges
+from tcgpu.kernels.adaptive import merging, support_merges
 
 BY_DEGREE = {
     "defaults": {},
-    "hubs alone": {"heavy": 0},
+    "classes": {"merge": 0},
     "windows alone": {"hubs": 0},
-    "pointers alone": {"near": 0, "short": 2**30},
-    "hash tables alone": {"near": 0, "short": 2},
-    "pointers and hash tables": {"near": 0, "short": 7},
+    "pointers alone": {"near": 0},
     "a few near": {"near": 30},
-    "a few near, all of them hubs": {"near": 30, "hubs": 30, "heavy": 0},
-    "a few hubs": {"hubs": 20, "heavy": 8},
-    "all at once": {"near": 60, "hubs": 15, "heavy": 4, "short": 5},
+    "a few near, all of them hubs": {"near": 30, "hubs": 30},
+    "a few hubs": {"hubs": 20},
+    "all at once": {"near": 60, "hubs": 15},
 }
 AS_IT_COMES = {
     "defaults": {},
@@ -114,11 +112,8 @@ def test_each_class_in_natural_order(knobs, compiled_kernels):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("hubs", [8192, 8000, 5000, 2048, 1])
-def test_hubs_of_all_stretches(hubs, compiled_kernels):
-    graph = all_stretches()
-    stretches = (graph.row_idx - (graph.n - 8192)) // layout.HUB_GROUP
-    assert set(range(4)) <= set(stretches.tolist())
-    assert same(graph, hubs=hubs, heavy=0)
+def test_cores_of_all_sizes(hubs, compiled_kernels):
+    assert same(all_stretches(), hubs=hubs)
 
 
 @pytest.mark.sim
@@ -131,9 +126,9 @@ def test_rows_that_share_a_bit_with_the_zeros(compiled_kernels):
 
 @pytest.mark.sim
 def test_counts_with_many_digits(compiled_kernels):
-    assert same(long_lists(), heavy=0)
+    assert same(long_lists(), hubs=0)
     assert same(long_column(), hubs=0)
-    assert same(Graph.from_edges(*np.triu_indices(140, 1)).ordered("degree"), heavy=0)
+    assert same(Graph.from_edges(*np.triu_indices(140, 1)).ordered("degree"), merge=0)
     assert same(Graph.from_edges(*np.triu_indices(140, 1)), words=3)
     assert same(Graph.from_edges(*np.triu_indices(140, 1)), words=0, long=1)
 
@@ -156,7 +151,6 @@ def test_short_columns_are_merged_by_a_thread_each(monkeypatch):
     for module in (merging, order_costs):
         monkeypatch.setattr(module, "MANY_EDGES", 0)
     offset = np.tile(np.arange(1, 7), 600)
-    of_edges, of_vertices = support_merges.merge_columns_tally, support_merges.merge_columns_corners
     with runtime.using("sim"):
         for graph, edges_alone, vertices_alone in (
             (generate.mesh(26, 26), True, True),
@@ -164,11 +158,9 @@ def test_short_columns_are_merged_by_a_thread_each(monkeypatch):
             (Graph.from_edges(*rim(300)), False, False),
         ):
             given = DeviceGraph.from_graph(graph)
-            for plan, kernel, alone in (
-                (adaptive.support_plan, of_edges, edges_alone),
-                (adaptive.triangles_plan, of_vertices, vertices_alone),
-            ):
-                assert ([step.kernel for step in plan(given).steps] == [kernel]) == alone
+            for plan, alone in ((adaptive.support_plan, edges_alone), (adaptive.triangles_plan, vertices_alone)):
+                kernels = [step.kernel for step in plan(given).steps]
+                assert (kernels == [support_merges.merge_columns_tally]) == alone
                 checked = CheckedRun(plan(given))
                 checked.run_all()
                 assert not checked.faults
@@ -185,17 +177,15 @@ def rim(n):
 def test_the_classes_are_not_empty(compiled_kernels):
     """On a graph where every kernel finds triangles, each adds to those found before it."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
-    plan = adaptive.support_plan(graph, near=40, hubs=15, heavy=4, short=4)
-    run = with_few_blocks(plan).allocate()
+    run = with_few_blocks(adaptive.support_plan(graph, near=40, hubs=15)).allocate()
     found, before = {}, 0
     for step in run.plan.steps:
         step.run(run.arrays)
-        after = sum(int(run.arrays[name].sum()) for name in ("support", "slot_support", "by_slot16"))
+        after = int(run.arrays["support"].sum())
         found[step.kernel.__name__], before = after - before, after
-    assert found.pop("fill_group_rows") == 0
-    assert found.pop("gather") > 0
+    assert found.pop("fill_core_rows") == 0
     assert sum(found.values()) == 3 * cpu.plan(graph).count()
-    assert set(found) == {"column_tally", "pair_tally", "window_tally", "sieve_tally", "far_tally", "hash_tally"}
+    assert set(found) == {"and_tally", "window_tally", "sieve_tally", "far_tally"}
     assert all(found.values()), found
 
 
@@ -204,7 +194,7 @@ def test_the_classes_are_not_empty(compiled_kernels):
 def test_threads_of_any_order_find_the_same(order):
     """With threads in orders drawn at random: where a barrier or a syncwarp is missing, a number changes."""
     graph = generate.rmat(7, seed=5).ordered(order)
-    knobs = {"near": 60, "hubs": 20, "heavy": 4, "short": 3} if order == "degree" else {"words": 1}
+    knobs = {"near": 60, "hubs": 20} if order == "degree" else {"words": 1}
     with runtime.using("sim"):
         for seed in share(range(4), order, of=4):
             run = adaptive.triangles_plan(graph, **knobs).allocate()
@@ -216,7 +206,7 @@ def test_threads_of_any_order_find_the_same(order):
 @pytest.mark.sim
 def test_from_columns_made_on_the_device(compiled_kernels):
     u, v, n = generate.edges("rmat", 7, 8)
-    assert same(DeviceGraph.from_edges(u, v, n, order="degree"), heavy=4, hubs=20)
+    assert same(DeviceGraph.from_edges(u, v, n, order="degree"), hubs=20)
 
 
 @pytest.mark.sim
@@ -253,7 +243,7 @@ def test_knobs_out_of_range_are_refused(knobs):
 def test_bands_of_too_many_words_are_merged():
     for n, kernels in ((2**21, 4), (2**21 + 1, 1)):
         plan = adaptive.support_plan(Graph.from_edges([0, 1], [1, 2], n), words=1024)
-        assert len(plan.steps) == kernels and plan.steps[-1].kernel is support_merges.merge_tally
+        assert len(plan.steps) == kernels and support_merges.merge_tally in {step.kernel for step in plan.steps}
 
 
 def test_too_many_edges_are_refused():
@@ -293,17 +283,16 @@ def test_each_class_in_natural_order_on_a_gpu(knobs):
 def test_short_columns_on_a_gpu():
     for graph in (generate.mesh(800, 900), generate.road(900, 900, seed=3)):
         given = DeviceGraph.from_graph(graph)
-        (edges,), (vertices,) = adaptive.support_plan(given).steps, adaptive.triangles_plan(given).steps
-        assert edges.kernel is support_merges.merge_columns_tally
-        assert vertices.kernel is support_merges.merge_columns_corners
+        for plan in (adaptive.support_plan(given), adaptive.triangles_plan(given)):
+            assert [step.kernel for step in plan.steps] == [support_merges.merge_columns_tally]
         assert same(given)
 
 
 @pytest.mark.gpu
 def test_hubs_and_long_lists_on_a_gpu():
     for hubs in (8192, 8000, 5000, 2048, 1):
-        assert same(all_stretches(), hubs=hubs, heavy=0)
-    assert same(long_lists(), heavy=0) and same(long_column(), hubs=0)
+        assert same(all_stretches(), hubs=hubs)
+    assert same(long_lists(), hubs=0) and same(long_column(), hubs=0)
     assert same(Graph.from_edges(*np.triu_indices(1500, 1)).ordered("degree"))
 
 

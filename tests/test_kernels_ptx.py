@@ -16,7 +16,7 @@ pytestmark = pytest.mark.ptx
 CAPABILITIES = [(7, 5), (8, 0), (9, 0)]
 MOST_REGISTERS = 64  # so that at least half of an SM's threads can be there at once
 # these may have more before Hopper, whose assembler keeps fewer values; the cost on earlier GPUs is not measured
-MORE_BEFORE_HOPPER = {"band_tally", "column_tally", "pair_tally", "sieve_tally", "window_tally"}, 160
+MORE_BEFORE_HOPPER = {"sieve_tally", "window_tally"}, 160
 
 
 def target(capability):

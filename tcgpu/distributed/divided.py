@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tcgpu.built_in import HUBS, NEAR, NEVER
+from tcgpu.built_in import HUBS, NEAR
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel
 from tcgpu.errors import GraphError
@@ -66,7 +66,7 @@ class Own(NamedTuple):
     first_near: int
     columns: Columns
     heavy_columns: Any
-    list_sizes: Any
+    list_size: Any
     in_ptr: Any
     in_end: Any
     far_pairs: Any  # of each in-edge of a far vertex the quads, then the far rows: they are written together
@@ -165,9 +165,9 @@ def lay_out(n, of, col_ptr, row_idx, col_of, *, near=NEAR, hubs=HUBS, heavy=CLAS
     first_near, first_hub, heavy_quads, stride = n - near, n - min(hubs, near), heavy // 4, -(-n // of)
     far_count, quad_count = (runtime.device_array(columns, np.int32) for _ in range(2))
     heavy_columns = runtime.device_array(min(columns, m // (4 * heavy_quads + 1)), np.int32)
-    no_list, list_sizes = runtime.device_array(0, np.int32), runtime.device_array(2, np.int64, 0)
-    run(layout.measure_columns, columns, col_ptr, row_idx, first_near, heavy_quads, NEVER, 0, 1,
-        far_count, quad_count, heavy_columns, no_list, list_sizes)  # fmt: skip
+    list_size = runtime.device_array(1, np.int64, 0)
+    measured = far_count, quad_count, heavy_columns, list_size
+    run(layout.measure_columns, columns, col_ptr, row_idx, first_near, heavy_quads, 0, 1, *measured)
     own = Columns.of_counts(far_count, quad_count)
     in_count = runtime.device_array(of * stride + near, np.int32, 0)
     cuts = col_ptr, row_idx, col_of, own.far_ptr, own.quad_ptr, first_near, first_hub, heavy_quads
@@ -177,7 +177,7 @@ def lay_out(n, of, col_ptr, row_idx, col_of, *, near=NEAR, hubs=HUBS, heavy=CLAS
     far_edges, in_edges = (int(in_ptr[k]) for k in (of * stride, -1))
     far_pairs, near_edges = (runtime.device_array(size, np.uint64) for size in (2 * far_edges, in_edges - far_edges))
     run(list_in_edges, m, *cuts, of, stride, in_end, far_pairs, near_edges)
-    return Own(n, of, stride, first_near, own, heavy_columns, list_sizes, in_ptr, in_end, far_pairs, near_edges)
+    return Own(n, of, stride, first_near, own, heavy_columns, list_size, in_ptr, in_end, far_pairs, near_edges)
 
 
 def _starts(counts, dtype):
@@ -230,11 +230,11 @@ def near_plan(own, quad_count, quad_ptr, quads, *, hubs=HUBS, crowd=CLASSES[3]):
             "near": quads.view(np.uint16), "quad_ptr": quad_ptr, "quad_count": quad_count,
             **own.near_lists(),
             "own_near": own.columns.quads.view(np.uint16), "own_quad_ptr": own.columns.quad_ptr,
-            "heavy_columns": own.heavy_columns, "list_sizes": own.list_sizes,
+            "heavy_columns": own.heavy_columns, "list_size": own.list_size,
         },
         {
             "in_count": (near, np.int32, None), "hub_rows": (HUBS * HUB_WORDS, np.uint64, 0),
-            "queues": (1, np.int64, None),
+            "queue": (1, np.int64, None),
         },
         tasks,
         [

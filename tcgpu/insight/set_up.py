@@ -161,8 +161,7 @@ def count_rows(row_idx, counts):
 
 
 def measure_columns(
-    col_ptr, row_idx, first_near, heavy_quads, long_rows, index, of, far_count, quad_count, heavy_columns,
-    long_columns, list_sizes,
+    col_ptr, row_idx, first_near, heavy_quads, index, of, far_count, quad_count, heavy_columns, list_size
 ):  # fmt: skip
     lengths = np.diff(col_ptr)
     filled = np.flatnonzero(lengths)
@@ -170,14 +169,9 @@ def measure_columns(
     far_count[filled] = np.add.reduceat(row_idx < first_near, col_ptr[filled], dtype=np.int32)
     quad_count[:] = (lengths - far_count + 3) >> 2
     own = np.arange(lengths.size) % of == index  # of the columns from the last to the first
-    lists = (
-        (quad_count > heavy_quads, heavy_columns, layout.HEAVY_LIST),
-        (far_count >= long_rows, long_columns, layout.LONG_LIST),
-    )
-    for listed, values, which in lists:
-        found = lengths.size - 1 - np.flatnonzero(listed[::-1] & own)
-        values[list_sizes[which] :][: found.size] = found
-        list_sizes[which] += found.size
+    found = lengths.size - 1 - np.flatnonzero((quad_count > heavy_quads)[::-1] & own)
+    heavy_columns[list_size[0] :][: found.size] = found
+    list_size[0] += found.size
 
 
 def leave_out_hub_pairs(col_ptr, row_idx, quad_count, first_hub, heavy_quads, in_count):

@@ -25,9 +25,9 @@ def of_windows(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, to
     return end - first, quads_before[end] - quads_before[first], np.subtract(*ends_of(columns[tasks][::-1])[::-1])
 
 
-def of_heavy_columns(near, quad_ptr, heavy_columns, list_sizes, queues, hub_rows, first_hub, total):
+def of_heavy_columns(near, quad_ptr, heavy_columns, list_size, queue, hub_rows, first_hub, total):
     """Quads of column j, and hubs in it."""
-    j = heavy_columns[: list_sizes[layout.HEAVY_LIST]]
+    j = heavy_columns[: list_size[0]]
     begin, end = (ends[j].astype(np.int64) for ends in (quad_ptr[:-1], quad_ptr[1:]))
     hubs_before = sums_before(near >= first_hub)
     return end - begin, hubs_before[4 * end] - hubs_before[4 * begin]

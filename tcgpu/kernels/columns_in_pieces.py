@@ -80,18 +80,6 @@ def pack_columns(starts, first, rows, keys):
         k += cuda.gridsize(1)
 
 
-@kernel("void(int64[::1], int32[::1], int64, int64[::1], int32[::1])")
-def place_columns(col_ptr, row_idx, first, pointers, rows):
-    """A thread per row and pointer: copy some columns to where they belong, the first to `first`."""
-    k = cuda.grid(1)
-    while k < rows.size or k < pointers.size:
-        if k < rows.size:
-            rows[k] = row_idx[k]
-        if k < pointers.size:
-            pointers[k] = first + col_ptr[k]
-        k += cuda.gridsize(1)
-
-
 class RawEdges(NamedTuple):
     """Raw edges of the host: two arrays of one type, int32 or int64, with all numbers in 0..n-1."""
 
@@ -217,8 +205,8 @@ def _sort_columns(starts, first, pointers, rows, memory):
         run(pack_columns, keys.size, starts[some], low, rows[low - first : high - first], keys)
         runtime.sort(keys)
         col_ptr, row_idx, _ = columns_of_keys([Keys(keys)], after - begin, False, runtime.device_array(0, np.int32))
-        tasks = max(row_idx.size, col_ptr.size)
-        run(place_columns, tasks, col_ptr, row_idx, kept, pointers[some], rows[kept : kept + row_idx.size])
+        runtime.arrays_of(col_ptr).add(col_ptr, kept, out=pointers[some])
+        rows[kept : kept + row_idx.size] = row_idx
         begin, low, kept = after, high, kept + row_idx.size
         del keys, col_ptr, row_idx, _
         runtime.release_device_memory()

@@ -71,7 +71,7 @@ def test_tasks_are_taken_off_a_queue_by_blocks_or_by_warps():
     [by_warp] = (step for step in steps if step.kernel.__name__ == "hub_kernel")
     steps[0].run(arrays)
     found = sampling.sample(by_warp, arrays, prepared, lane_steps=STEPS)
-    heavy = int(arrays["list_sizes"][0])
+    heavy = int(arrays["list_size"][0])
     assert found.queued and found.warps == 4 and 0 <= found.units - heavy < found.warps
 
 

@@ -17,7 +17,7 @@ from tcgpu.engines import runtime
 from tcgpu.errors import MethodError
 from tcgpu.insight import gpus, set_up, task_work
 from tcgpu.kernels import device_graph, edge_sums, order_costs, simulated
-from tcgpu.kernels.adaptive import layout, local, merging
+from tcgpu.kernels.adaptive import bit_rows, layout, merging
 from tcgpu.registry import METHODS
 
 pytestmark = pytest.mark.sim
@@ -53,8 +53,8 @@ def arrays_after(fill, method, graph, knobs):
 
 def assert_same(name, found, expected, arrays):
     """That an array has the same values; where atomic operations decide the order, in any order."""
-    if name in ("heavy_columns", "long_columns"):
-        size = arrays["list_sizes"][layout.HEAVY_LIST if name == "heavy_columns" else layout.LONG_LIST]
+    if name == "heavy_columns":
+        size = arrays["list_size"][0]
         found, expected = np.sort(found[:size]), np.sort(expected[:size])
     elif name in ("in_edges", "far_edges"):
         # the last element is of no vertex
@@ -79,7 +79,7 @@ def test_arrays_of_adaptive(graph, knobs, sized_from, far_edges, monkeypatch):
     monkeypatch.setattr(set_up, "PART", 1000)
     monkeypatch.setattr(layout, "MAX_TASK_IN_EDGES", 7)  # so that a vertex has several tasks
     found, expected = (arrays_after(by, "adaptive", graph, knobs) for by in (set_up.set_up, in_simulator))
-    unset = {"hub_rows", "hub_rows32", "queues"}  # by the set-up
+    unset = {"hub_rows", "hub_rows32", "queue"}  # by the set-up
     assert found.keys() == expected.keys() > unset
     for name in found.keys() - unset:
         assert_same(name, found[name], expected[name], expected)
@@ -121,7 +121,7 @@ def test_work_of_tasks(graph, knobs, monkeypatch):
         found, kernel = task_work.work_of_tasks(step, arrays), step.kernel.__name__
         rows = []
         if kernel == "hub_kernel":
-            for j in arrays["heavy_columns"][: arrays["list_sizes"][layout.HEAVY_LIST]]:
+            for j in arrays["heavy_columns"][: arrays["list_size"][0]]:
                 begin, end = arrays["quad_ptr"][j : j + 2]
                 hubs = sum(arrays["near"][4 * begin : 4 * end] >= step.args[-2])
                 rows.append([1, end - begin, hubs])
@@ -148,7 +148,7 @@ def test_sums_by_which_an_order_is_chosen(graph, limits, monkeypatch):
 
 @pytest.mark.parametrize("edges", ["few", "many"])
 def test_an_estimate_counts_in_the_order_that_a_gpu_chooses(edges, monkeypatch):
-    for module in (device_graph, local, merging):
+    for module in (device_graph, bit_rows, merging):
         monkeypatch.setattr(module, "SMALL", 100 if edges == "many" else 10_000)
     monkeypatch.setattr(order_costs.OrderCosts, "best", lambda costs: "degree" if costs.n < 300 else "natural")
     monkeypatch.setattr(order_costs.OrderCosts, "best_words", lambda costs, room=0: 32)
@@ -165,7 +165,7 @@ def test_an_estimate_counts_in_the_order_that_a_gpu_chooses(edges, monkeypatch):
 
 def test_memory_for_rows_of_bits_is_that_of_the_gpu_except_for_a_share(monkeypatch):
     """Workers that count a share each have to divide the work alike, whatever memory they have."""
-    monkeypatch.setattr(local, "SMALL", 1)
+    monkeypatch.setattr(bit_rows, "SMALL", 1)
     large = set_up.prepare(METHODS["adaptive"], GRAPHS["clique"], "natural")
     costs = large.order_costs
     merged = dict.fromkeys(costs.sums, 0) | {"merged": 10**12, "merged 32": 10**12, "words 32": 1}
@@ -173,7 +173,7 @@ def test_memory_for_rows_of_bits_is_that_of_the_gpu_except_for_a_share(monkeypat
     words = {}
     for name in ("NVIDIA H200", "Tesla T4"):
         with runtime.using("sim"), runtime.as_device(gpus.GPUS[name]):
-            words[name] = local.local_words(large), local.local_words(large, (0, 2))
+            words[name] = bit_rows.local_words(large), bit_rows.local_words(large, (0, 2))
     assert words == {"NVIDIA H200": (32, 32), "Tesla T4": (0, 32)}
 
 
@@ -192,6 +192,6 @@ def test_an_estimate_of_a_million_edges_in_degree_order_takes_seconds():
     found = tcgpu.estimate(generate.rmat(16, 16, seed=1), "adaptive", order="degree", lane_steps=100_000)
     assert time.thread_time() - begin < 30
     assert [kernel.kernel for kernel in found.kernels] == [
-        "fill_hub_rows", "hub_kernel", "crowd_kernel", "window_kernel", "hash_kernel", "far_kernel"
+        "fill_hub_rows", "hub_kernel", "crowd_kernel", "window_kernel", "far_kernel"
     ]  # fmt: skip
     assert found.edges > 900_000 and 0.03 < found.ms < 0.5  # measured on an H200: 0.11

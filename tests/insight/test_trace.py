@@ -96,7 +96,7 @@ def test_tracing_does_not_change_what_a_plan_computes(method):
     assert plain.result() == recorded.result() == 45
     assert plain.arrays.keys() == recorded.arrays.keys()
     for name in plan.created:
-        if name not in ("queues", "in_edges", "heavy_columns", "long_columns"):  # in the order in which threads come
+        if name not in ("queue", "in_edges", "heavy_columns"):  # in the order in which threads come
             assert np.array_equal(np.sort(plain.arrays[name]), np.sort(recorded.arrays[name])), name
 
 

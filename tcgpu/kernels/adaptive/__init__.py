@@ -19,7 +19,6 @@ near, far       a vertex is near if it is among the last 65,535 (`near=`), else 
 near number     1 to 65,535 for the near vertices, ascending; 0 is no vertex
 hub             one of the last 8,192 vertices (`hubs=`)
 heavy column    one with more than 64 near rows (`heavy=`)
-long column     one with at least 32 far rows (`short=`)
 quad            four near numbers in a uint64, read by one load
 slot            the position of one near number
 in-edge of i    a column j that holds row i; stored as the piece of column j's quads that has all near rows past i
@@ -27,7 +26,8 @@ piece           an offset and a length, packed in a uint64 by `layout.pack_piece
 task            the work that a block takes at a time: vertex i, and up to 8,192 of its in-edges
 window          column i's near rows in shared memory, as bits or bytes; rows of the columns j are looked up in it
 far window      column i's far rows in shared memory, as a hash table; far rows of the columns j are looked up in it
-local column    one with at least 32 rows, all of them within a few words of 64 vertices (`words=`)
+local column    one with at least 32 rows (`short=`), all of them within a few words of 64 vertices (`words=`)
+core            the hubs, where the triangles of edges are counted
 share           a part of the work, for one of several workers: number `index` of `of`
 own column      of a worker, if no worker has the whole graph: column j, if j % of == index
 support         of an edge: how many triangles it is in
@@ -36,10 +36,8 @@ Who counts a triangle j < i < k
 -------------------------------
 Degree order, unless merging all columns costs less:
 
-    is k near? --- no --> is column j long? --- no --> far_kernel      a thread per nonzero (i, j): two pointers
-        |                        |
-        |                        +------------ yes --> hash_kernel     a block per j: far rows of j in a hash table,
-        |                                                              those of each column i looked up
+    is k near? ------------------------------ no --> far_kernel      a thread per nonzero (i, j): two pointers
+        |
        yes
         |
     is i a hub, j heavy? ------------------- yes --> hub_kernel      a warp per j: word AND word, 64 hubs at a time
@@ -54,7 +52,7 @@ In large graphs far_window_kernel has all triangles with a far k: a block per i,
 
 Natural order; degree order if merging costs less, and then no column is local:
 
-    is column j local? --- yes --> local_kernel     a warp per 32 nonzeros (i, j): word AND word, 64 vertices at a time
+    is column j local? --- yes --> local_kernel     a warp per 64 nonzeros (i, j): word AND word, 64 vertices at a time
         |
         no
         |
@@ -65,8 +63,7 @@ Natural order; degree order if merging costs less, and then no column is local:
         |
         --------> merge_short_kernel   a thread per nonzero (i, j): two pointers
                   (if no column has over 128 rows, merge_kernel; if most columns i and j are far apart, too,
-                  merge_distant_kernel, or merge_filtered_kernel, if they are short; if all columns are very short,
-                  merge_columns_kernel, a thread per column j)
+                  merge_filtered_kernel; if all columns are very short, merge_columns_kernel, a thread per column j)
 
 From `naive` to here in five steps
 ----------------------------------
@@ -77,17 +74,16 @@ From `naive` to here in five steps
 3. 16 bits: near numbers come four to a load, and a bitmap of all of them takes 8 KB of shared memory: `window_kernel`.
    Where many in-edges share a table, a byte for each number takes half the instructions of a bit: `crowd_kernel`.
 4. Hubs: where columns are dense, word AND word tests 64 rows at a time: `hub_kernel`.
-5. The remaining triangles have a far k: two pointers for short columns, a hash table for long ones. In a graph with
-   many of them, column i becomes the table, as in step 2: `far_window_kernel`.
+5. The remaining triangles have a far k: two pointers. In a graph with many of them, column i becomes the table, as in
+   step 2, a hash table: `far_window_kernel`.
 
 Where things are
 ----------------
 plan            the arrays and launches of a count; docs/adaptive.md explains them one by one
 layout          the arrays made before counting: near numbers, in-edges, tasks, hubs' rows of bits
-hubs, windows, far, local, merging
+hubs, windows, far, bit_rows, merging
                 the kernels that count
-support_plan    the same for the triangles of each edge and vertex, with support_layout, support_hubs, support_windows,
-                support_bands, support_merges and support_counters
+support_plan    the same for the triangles of each edge and vertex, with bit_rows, support_windows and support_merges
 """
 
 from tcgpu.kernels.adaptive.plan import BY_DEGREE, plan, prepare

@@ -1,32 +1,27 @@
-"""Triangles j < i < k with a far k: short columns are merged, a long column becomes a hash table.
+"""Triangles j < i < k with a far k: columns are merged.
 
-In a large graph, where it pays to list in-edges for this, a column i becomes the hash table: `far_window_kernel`. The
-*_kernel functions count; the *_tally functions count for each edge, as `support_plan` says.
+In a large graph, where it pays to list in-edges for this, a column i becomes a hash table: `far_window_kernel`. The
+*_kernel functions count; `far_tally` counts for each edge, as `support_plan` says.
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels.adaptive.layout import LONG_LIST, shared_thread, unpack_piece
+from tcgpu.kernels.adaptive.layout import shared_thread, unpack_piece
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
 
 EMPTY = -1
 NO_ROW = -2  # in no table
 HASH_FACTOR = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
-TABLE_ROWS = 512  # in a hash table at a time; a longer column is processed in chunks
-TABLE_BYTES = 4 * 2 * TABLE_ROWS  # of shared memory: at most half of a table is full
-COUNT_BYTES = 2 * TABLE_BYTES  # the table, and a word of its filter for each entry
-TALLY_BYTES = 3 * TABLE_BYTES  # also the nonzero of each row
-LANES = 16  # threads that share a column i, for a count
-ROW_BYTES = 16  # of the table and the filter, for a row
+ROW_BYTES = 16  # of a hash table, half full at most, and its filter, for a row
 # How far_window_kernel is launched: for which number of in-edges, from and below; threads; rows of a table, 32 at
 # least; lanes.
 FEW_IN_EDGES, NO_LIMIT = 32, 2**31 - 1
 FAR_WINDOWS = (FEW_IN_EDGES, NO_LIMIT, 256, 1024, 16), (1, FEW_IN_EDGES, 32, 128, 8)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64[::1])")
-def far_kernel(col_ptr, row_idx, col_of, far_count, short, index, of, total):
-    """A thread per nonzero (i, j): merge the far rows of columns i and j, if j has fewer than `short`.
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64[::1])")
+def far_kernel(col_ptr, row_idx, col_of, far_count, index, of, total):
+    """A thread per nonzero (i, j): merge the far rows of columns i and j.
 
     Most nonzeros are near and have nothing to do. Only the others read where column i begins.
     """
@@ -34,9 +29,8 @@ def far_kernel(col_ptr, row_idx, col_of, far_count, short, index, of, total):
     e = shared_thread(index, of)
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
-        length = far_count[j]
-        p_end = col_ptr[j] + length
-        if e + 1 < p_end and length < short:
+        p_end = col_ptr[j] + far_count[j]
+        if e + 1 < p_end:
             q = col_ptr[i]
             count += common_values(row_idx, e + 1, p_end, row_idx, q, q + far_count[i])
         e += cuda.gridsize(1) * of
@@ -59,15 +53,14 @@ def tally_common_values(row_idx, p, p_end, q, q_end, support):
     return found
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int32[::1])")
-def far_tally(col_ptr, row_idx, col_of, far_count, short, support):
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
+def far_tally(col_ptr, row_idx, col_of, far_count, support):
     """As far_kernel, for each edge."""
     e = cuda.grid(1)
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
-        length = far_count[j]
-        p_end = col_ptr[j] + length
-        if e + 1 < p_end and length < short:
+        p_end = col_ptr[j] + far_count[j]
+        if e + 1 < p_end:
             q = col_ptr[i]
             found = tally_common_values(row_idx, e + 1, p_end, q, q + far_count[i], support)
             if found != 0:
@@ -77,11 +70,10 @@ def far_tally(col_ptr, row_idx, col_of, far_count, short, support):
 
 @cuda.jit(device=True)
 def insert(table, mask, shift, row):
-    """Insert a row into a hash table of mask + 1 = 2^(32 - shift) entries; returns the index of its entry."""
+    """Insert a row into a hash table of mask + 1 = 2^(32 - shift) entries."""
     entry = (uint32(row) * HASH_FACTOR) >> shift
     while cuda.atomic.cas(table, entry, EMPTY, row) != EMPTY:
         entry = (entry + 1) & mask
-    return entry
 
 
 @cuda.jit(device=True)
@@ -137,25 +129,9 @@ def count_rows(table, size, shift, row_idx, q, q_end, lanes):
 
 
 @cuda.jit(device=True)
-def tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support):
-    """The same; adds to the support of each row's nonzero q, and of its nonzero in the column that is at `first`."""
-    found = int32(0)
-    while q < q_end:
-        row = row_idx[q]
-        if may_have(table, size, shift, row):
-            at = entry_of(table, size - 1, shift, row)
-            if table[at] == row:
-                found += 1
-                cuda.atomic.add(support, first + table[2 * size + at], 1)
-                cuda.atomic.add(support, q, 1)
-        q += lanes
-    return found
-
-
-@cuda.jit(device=True)
-def fill_table(table, row_idx, first, length, tally):
+def fill_table(table, row_idx, first, length):
     """The block writes rows row_idx[first:first + length] to a hash table with a filter; it returns the table's size,
-    and the shift of the hash. tally: also write the place of each row among these, behind the filter."""
+    and the shift of the hash."""
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     size, shift = uint32(64), uint32(26)
     while size < 2 * length:
@@ -167,64 +143,11 @@ def fill_table(table, row_idx, first, length, tally):
     cuda.syncthreads()
     p = first + thread
     while p < first + length:
-        at = insert(table, size - 1, shift, row_idx[p])
+        insert(table, size - 1, shift, row_idx[p])
         add_to_filter(table, size, shift, row_idx[p])
-        if tally:
-            table[2 * size + at] = p - first
         p += threads
     cuda.syncthreads()
     return size, shift
-
-
-@cuda.jit(device=True)
-def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, support, tally):
-    """A block per long column j: its far rows go into a hash table, where the far rows of each column i are looked up.
-
-    Few of them are there: so most are ruled out by a filter, which takes one read and no loop.
-
-    lanes: threads that share a column i. tally: add to the support of all three edges. Returns the number of triangles
-    that this thread finds.
-    """
-    table = cuda.shared.array(0, int32)
-    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
-    count = int64(0)
-    task = cuda.blockIdx.x
-    while task < list_sizes[LONG_LIST]:
-        j = long_columns[task]
-        begin, end = col_ptr[j], col_ptr[j] + far_count[j]
-        first = begin
-        while first < end:
-            length = min(end - first, TABLE_ROWS)
-            size, shift = fill_table(table, row_idx, first, length, tally)
-            e = begin + thread // lanes
-            while e < end:
-                i = row_idx[e]
-                q, q_end = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i]
-                if tally:
-                    found = tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support)
-                    if found != 0:
-                        cuda.atomic.add(support, e, found)
-                else:
-                    found = count_rows(table, size, shift, row_idx, q, q_end, lanes)
-                count += found
-                e += threads // lanes
-            cuda.syncthreads()
-            first += length
-        task += cuda.gridDim.x
-    return count
-
-
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int64[::1])")
-def hash_kernel(col_ptr, row_idx, far_count, long_columns, list_sizes, total):
-    """A block per long column: count."""
-    count = look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, LANES, row_idx, False)
-    add_block_to(total, count)
-
-
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int32[::1])")
-def hash_tally(col_ptr, row_idx, far_count, long_columns, list_sizes, support):
-    """A block per long column: count for each edge."""
-    look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 4, support, True)
 
 
 @kernel(
@@ -233,9 +156,9 @@ def hash_tally(col_ptr, row_idx, far_count, long_columns, list_sizes, support):
 def far_window_kernel(column_rows, row_idx, columns, pieces, far_edges, task_ptr, step, table_rows, lanes, total):
     """A block per task: the far rows of column i go into a hash table, where those of its in-edges are looked up.
 
-    There are fewer look-ups than in `hash_kernel`, of d (d - 1) / 2 for a column with d far rows, which need not be
-    long. The price is the list of in-edges. column_rows: where columns i are; `row_idx`, if they are in the same array
-    as the in-edges' rows. Every `step`-th element of `far_edges` is one. table_rows: rows in the table at a time.
+    A column with d far rows takes d (d - 1) / 2 look-ups, few of which find a row: a filter rules out most of them with
+    one read. The price is the list of in-edges. column_rows: where columns i are; `row_idx`, if they are in the same
+    array as the in-edges' rows. Every `step`-th element of `far_edges` is one. table_rows: rows in the table at a time.
     lanes: threads that share an in-edge; they read the next one while they look up the rows of this one.
     """
     table = cuda.shared.array(0, int32)
@@ -247,7 +170,7 @@ def far_window_kernel(column_rows, row_idx, columns, pieces, far_edges, task_ptr
         begin, at_end = unpack_piece(pieces[task])
         while first < end:
             length = min(end - first, uint32(table_rows))
-            size, shift = fill_table(table, column_rows, first, length, False)
+            size, shift = fill_table(table, column_rows, first, length)
             at, piece = begin + thread // lanes, uint64(0)
             if at < at_end:
                 piece = far_edges[step * at]

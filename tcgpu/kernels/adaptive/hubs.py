@@ -1,7 +1,7 @@
 """Triangles j < i < k with hubs i and k and a heavy column j: word AND word, 64 hubs at a time."""
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
-from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY_LIST, HUB_GROUP, HUB_WORDS, column_slots, near_number
+from tcgpu.kernels.adaptive.layout import FIRST_HUB, HUB_GROUP, HUB_WORDS, column_slots, near_number
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.warp import ALL_LANES, take_task
 
@@ -78,7 +78,7 @@ def common_hubs(near, first, end, hub_rows, own):
 
 
 @kernel("void(uint16[::1], int32[::1], int32[::1], int64[::1], int64[::1], uint64[::1], int64, int64[::1])")
-def hub_kernel(near, quad_ptr, heavy_columns, list_sizes, queues, hub_rows, first_hub, total):
+def hub_kernel(near, quad_ptr, heavy_columns, list_size, queue, hub_rows, first_hub, total):
     """A warp per heavy column j: for each hub i in it, the row of bits of i AND the bits of column j.
 
     Lane l has words l, l + 32, l + 64 and l + 96 of column j. Warps take columns off a queue.
@@ -88,10 +88,10 @@ def hub_kernel(near, quad_ptr, heavy_columns, list_sizes, queues, hub_rows, firs
     at = (cuda.threadIdx.x >> 5) * HUB_WORDS  # this warp's words
     mine = at + (cuda.threadIdx.x & 31)
     count = uint64(0)
-    following = take_task(queues, 0)
+    following = take_task(queue, 0)
     task = cuda.shfl_sync(ALL_LANES, following, 0)
-    while task < list_sizes[HEAVY_LIST]:
-        following = take_task(queues, 0)
+    while task < list_size[0]:
+        following = take_task(queue, 0)
         begin, end = column_slots(quad_ptr, heavy_columns[task])
         first = write_hub_bits(near, begin, end, uint32(first_hub), words, words32, at)
         own = words[mine], words[mine + 32], words[mine + 64], words[mine + 96]

@@ -6,7 +6,7 @@ quad_ptr      quad_ptr[j] to quad_ptr[j + 1]: the quads of column j
 in_edges      in_ptr[i] to in_end[i]: the in-edges of vertex i, columns j that have row i. Each is stored as the piece
               of `quads` with all near numbers of column j past i
 far_edges     the same in-edges of the far vertices, as pieces of `row_idx` with all far rows of column j past i; or
-              nothing, if `hash_kernel` and `far_kernel` count what has a far k
+              nothing, if `far_kernel` counts what has a far k
 columns,      a task is a vertex i and some of its in-edges: columns[task] is the piece of `quads` or `row_idx` with the
   pieces      near or far rows of column i, pieces[task] the piece of `in_edges` or `far_edges`
 hub_rows      HUB_WORDS uint64 for each hub h: bit k says that hubs h and k > h are neighbours
@@ -36,7 +36,6 @@ HUB_GROUP = 2048  # hubs: 32 lanes with a 64-bit word each
 LENGTH_BITS = 24  # of a piece; the higher bits are its offset
 MAX_TASK_IN_EDGES = 8192
 SIZED_FROM = 1 << 25  # nonzeros from which on quads, in-edges and tasks get no more memory than they need
-HEAVY_LIST, LONG_LIST = 0, 1  # the elements of list_sizes for heavy_columns and long_columns
 
 
 @cuda.jit(device=True)
@@ -89,17 +88,13 @@ def in_share(number, index, of):
     return uint32(number) % uint32(of) == index
 
 
-@kernel(
-    "void(int64[::1], int32[::1], int64, int64, int64, int64, int64, int32[::1], int32[::1], int32[::1], int32[::1],"
-    " int64[::1])"
-)
+@kernel("void(int64[::1], int32[::1], int64, int64, int64, int64, int32[::1], int32[::1], int32[::1], int64[::1])")
 def measure_columns(
-    col_ptr, row_idx, first_near, heavy_quads, long_rows, index, of, far_count, quad_count, heavy_columns,
-    long_columns, list_sizes,
+    col_ptr, row_idx, first_near, heavy_quads, index, of, far_count, quad_count, heavy_columns, list_size
 ):  # fmt: skip
-    """A thread per column: count its far rows and the quads of its near rows; list it if it is heavy or long.
+    """A thread per column: count its far rows and the quads of its near rows; list it if it is heavy.
 
-    The last columns, which have most work, are listed first. The lists contain only the columns of share `index`.
+    The last columns, which have most work, are listed first. The list contains only the columns of share `index`.
     """
     lane = cuda.threadIdx.x & 31
     n = col_ptr.size - 1
@@ -113,8 +108,7 @@ def measure_columns(
             quads = (end - begin - far + 3) >> 2
             far_count[j], quad_count[j] = far, quads
         own = in_share(place, index, of)
-        append_lanes(own and quads > heavy_quads, j, heavy_columns, list_sizes, HEAVY_LIST)
-        append_lanes(own and far >= long_rows, j, long_columns, list_sizes, LONG_LIST)
+        append_lanes(own and quads > heavy_quads, j, heavy_columns, list_size, 0)
         place += cuda.gridsize(1)
 
 
@@ -235,21 +229,12 @@ def fill_tasks(in_ptr, in_end, begins, lengths, task_ptr, columns, pieces):
         i += cuda.gridsize(1)
 
 
-@cuda.jit(device=True)
-def set_hub_bit(hub_rows32, h, k):
-    """Set bit k of hub h's row."""
-    cuda.atomic.or_(hub_rows32, 2 * HUB_WORDS * h + (k >> 5), 1 << (k & 31))
-
-
-@cuda.jit(device=True)
-def fill_rows(near, quad_ptr, hubs, hub_rows32, queues, symmetric):
-    """A warp per hub h: set bit k of row h for each hub k > h that is a neighbour. Sets all queues to 0.
-
-    symmetric: also set bit h of row k, if both hubs are in one group.
-    """
+@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
+def fill_hub_rows(near, quad_ptr, hubs, hub_rows32, queue):
+    """A warp per hub h: set bit k of row h for each hub k > h that is a neighbour. Sets the queue to 0."""
     thread, lane = cuda.grid(1), cuda.threadIdx.x & 31
-    if thread < queues.size:
-        queues[thread] = 0
+    if thread == 0:
+        queue[0] = 0
     n = quad_ptr.size - 1
     h, first = HUBS - 1 - (thread >> 5), HUBS - min(hubs, n)
     while h >= first:
@@ -259,23 +244,9 @@ def fill_rows(near, quad_ptr, hubs, hub_rows32, queues, symmetric):
         while p < end:
             k = int64(near[p]) - FIRST_HUB
             if k >= 0:
-                set_hub_bit(hub_rows32, h, k)
-                if symmetric and k // HUB_GROUP == h // HUB_GROUP:
-                    set_hub_bit(hub_rows32, k, h)
+                cuda.atomic.or_(hub_rows32, 2 * HUB_WORDS * h + (k >> 5), 1 << (k & 31))
             p += 32
         h -= cuda.gridsize(1) >> 5
-
-
-@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
-def fill_hub_rows(near, quad_ptr, hubs, hub_rows32, queues):
-    """A warp per hub: write its row of bits, for `hub_kernel`."""
-    fill_rows(near, quad_ptr, hubs, hub_rows32, queues, False)
-
-
-@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
-def fill_group_rows(near, quad_ptr, hubs, hub_rows32, queues):
-    """A warp per hub: write its row of bits, symmetric within each group of hubs, for `column_tally`."""
-    fill_rows(near, quad_ptr, hubs, hub_rows32, queues, True)
 
 
 # ------------------------------------------------------------------------------- what plans launch and create for these
@@ -299,8 +270,8 @@ class Layout(NamedTuple):
     setup: list
 
 
-def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1)):
-    """The Layout before `lay_out` fills quads and in-edges: both lists of columns, and memory for the rest."""
+def in_edges_by_degree(graph, first_near, heavy_quads, share=(0, 1)):
+    """The Layout before `lay_out` fills quads and in-edges: the list of heavy columns, and memory for the rest."""
     n, m = graph.n, graph.m
     copied = columns_of(graph)
     counting = launch(orientation.count_rows, m, 256, counts="in_count")
@@ -312,8 +283,7 @@ def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1)):
         "quad_count": (n, np.int32, None),
         "quad_ptr": (n + 1, np.int32, None),
         "heavy_columns": (min(n, m // (4 * heavy_quads + 1)), np.int32, None),
-        "long_columns": (min(n, m // short), np.int32, None),
-        "list_sizes": (2, np.int64, 0),
+        "list_size": (1, np.int64, 0),
         "quads": (most_quads(graph), np.uint64, 0),
         "in_count": (n, np.int32, 0),
         "in_ptr": (n + 1, np.int64, None),
@@ -321,13 +291,7 @@ def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1)):
         "in_edges": (m, np.uint64, None),
         "far_edges": (0, np.uint64, None),
     }
-    known = {
-        "first_near": first_near,
-        "heavy_quads": heavy_quads,
-        "long_rows": short,
-        "index": share[0],
-        "of": share[1],
-    }
+    known = {"first_near": first_near, "heavy_quads": heavy_quads, "index": share[0], "of": share[1]}
     setup = [
         launch(measure_columns, n, 256, **known),
         Scan("quad_count", "quad_ptr"),

@@ -18,7 +18,6 @@ from tcgpu.kernels.order_costs import MANY_EDGES, SHORT_ROWS
 SEARCHED = 256  # rows that a warp looks up at a time
 PART_BITS = 24  # of a search; the higher bits are its nonzero
 NO_SEARCH = 2**64 - 1
-FILTERED_ROWS = 24  # rows merged for a nonzero, on average, up to which filters of columns pay
 TRIALS, MOST_FOUND = 1 << 16, 66  # nonzeros for which they are tried, at least; of a hundred, that find a row at most
 SOME, FOUND = range(2)  # positions in `tried`
 
@@ -45,20 +44,6 @@ def merge_kernel(col_ptr, row_idx, col_of, short, words, index, of, total):
     while e < row_idx.size:
         p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
         count += common_values(row_idx, p, p_end, row_idx, q, q_end)
-        e += cuda.gridsize(1) * of
-    add_block_to(total, count)
-
-
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64[::1])")
-def merge_distant_kernel(col_ptr, row_idx, col_of, index, of, total):
-    """As merge_kernel, for a graph without local columns in which columns i and j are mostly far apart."""
-    count = int64(0)
-    e = shared_thread(index, of)
-    while e < row_idx.size:
-        i, j = row_idx[e], col_of[e]
-        p_end, q, q_end = col_ptr[j + 1], col_ptr[i], col_ptr[i + 1]
-        if e + 1 < p_end and q < q_end:
-            count += common_values_apart(row_idx, e + 1, p_end, row_idx, q, q_end)
         e += cuda.gridsize(1) * of
     add_block_to(total, count)
 
@@ -102,9 +87,9 @@ def try_filters(col_ptr, row_idx, col_of, filters, stride, tried):
 
 @kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64[::1], int64, int64, int64[::1])")
 def merge_filtered_kernel(col_ptr, row_idx, col_of, filters, tried, index, of, total):
-    """As merge_distant_kernel, but it first looks which rows of column j after row i are in the filter of column i: in
-    a graph with few triangles often none, and then no row of column i is read. It only merges if `tried` says that more
-    than MOST_FOUND percent are found."""
+    """As merge_kernel, for a graph without local columns in which columns i and j are mostly far apart: it first looks
+    which rows of column j after row i are in the filter of column i. In a graph with few triangles often none is, and
+    then no row of column i is read. It only merges if `tried` says that more than MOST_FOUND percent are found."""
     count, looks = int64(0), 100 * tried[FOUND] <= MOST_FOUND * tried[SOME]
     e = shared_thread(index, of)
     while e < row_idx.size:
@@ -277,13 +262,6 @@ def has_short_columns(graph):
 def has_distant_columns(graph):
     """Whether most edges are between vertices whose columns are far apart in natural order.
 
-    In degree order, too, `merge_distant_kernel` is faster on such graphs and slower on most others.
+    In degree order, too, `merge_filtered_kernel` is faster on such graphs and slower on most others.
     """
     return isinstance(graph, DeviceGraph) and graph.m > SMALL and not graph.order_costs.nearby
-
-
-def pays_to_filter(graph):
-    """Whether the columns of a graph are so short that filters of 64 bits tell which of them share a row. It matters
-    only where `has_distant_columns`."""
-    costs = graph.order_costs
-    return costs.sums["merged by degree" if graph.order == "degree" else "merged"] <= FILTERED_ROWS * costs.m

@@ -15,7 +15,8 @@ from tcgpu.kernels import (
     prefix_sum,
     simulated,
 )
-from tcgpu.kernels.adaptive import far, layout, local, merging, windows
+from tcgpu.kernels.adaptive import far, layout, merging, windows
+from tcgpu.kernels.adaptive.bit_rows import by_rows, fill_local_rows, local_kernel, local_words
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS
 from tcgpu.kernels.device import columns
@@ -39,7 +40,7 @@ BY_DEGREE = (
     prefix_sum.sum_parts, prefix_sum.write_starts,
     layout.measure_columns, layout.count_in_edges, layout.leave_out_hub_pairs, layout.lay_out, layout.count_tasks,
     layout.fill_tasks,
-    layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.hash_kernel, far.far_kernel,
+    layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.far_kernel,
 )  # fmt: skip
 
 
@@ -60,12 +61,12 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
     check_positions(graph)
     share = check_share(share)
     if graph.order != "degree":
-        return _merged(graph, short, long, local.local_words(graph, share) if words is None else words, share)
+        return _merged(graph, short, long, local_words(graph, share) if words is None else words, share)
     if merge is None:
         merge = (near, hubs, heavy, crowd) == CLASSES and merging.merges_all(graph)
     if merge or layout.most_quads(graph) > MAX_QUADS:
         return _merged(graph, short, long, 0, share)
-    return _by_classes(graph, near, min(hubs, near), heavy // 4, short, crowd, share)
+    return _by_classes(graph, near, min(hubs, near), heavy // 4, crowd, share)
 
 
 def _merged(graph, short, long, words, share):
@@ -76,8 +77,8 @@ def _merged(graph, short, long, words, share):
         created["local_rows"] = (graph.n * words, np.uint64, 0)
         views["local_rows32"] = ("local_rows", np.uint32)
         of_local = [
-            launch(local.fill_local_rows, graph.m, 256, words=words),
-            launch(local.local_kernel, threads, 128, 8448, **known),
+            launch(fill_local_rows, graph.m, 256, words=words),
+            by_rows(local_kernel, graph.m, threads, words, **known),
         ]
     merges = [launch(merging.merge_kernel, threads, 64, 16384, **known)]
     if merging.has_no_triangles(graph):
@@ -93,14 +94,11 @@ def _merged(graph, short, long, words, share):
             launch(merging.search_kernel, threads, 128, 2112, short=short, words=words, long=long),
         ]
     elif not words and merging.has_distant_columns(graph):
-        if merging.pays_to_filter(graph):
-            created |= {"filters": (graph.n, np.uint64, None), "tried": (2, np.int64, 0)}
-            stride = max(1, graph.m // merging.TRIALS)
-            trials = launch(merging.try_filters, graph.m // stride, 256, stride=stride)
-            setup = [launch(merging.fill_filters, graph.n, 256), trials]
-            merges = [launch(merging.merge_filtered_kernel, threads, 128, 16384, **of_share)]
-        else:
-            merges = [launch(merging.merge_distant_kernel, threads, 128, 8192, **of_share)]
+        created |= {"filters": (graph.n, np.uint64, None), "tried": (2, np.int64, 0)}
+        stride = max(1, graph.m // merging.TRIALS)
+        trials = launch(merging.try_filters, graph.m // stride, 256, stride=stride)
+        setup = [launch(merging.fill_filters, graph.n, 256), trials]
+        merges = [launch(merging.merge_filtered_kernel, threads, 128, 16384, **of_share)]
     return Plan(
         method="adaptive",
         copied=layout.columns_of(graph),
@@ -112,11 +110,11 @@ def _merged(graph, short, long, words, share):
     )
 
 
-def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
+def _by_classes(graph, near, hubs, heavy_quads, crowd, share):
     n, m = graph.n, graph.m
     of_share, sized = {"index": share[0], "of": share[1]}, m >= layout.SIZED_FROM
     cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy_quads}
-    made = layout.in_edges_by_degree(graph, n - near, heavy_quads, short, share)
+    made = layout.in_edges_by_degree(graph, n - near, heavy_quads, share)
     if sized:
         made = layout.without_hub_pairs(made, n, n - hubs, heavy_quads)
     tasks, of_near = near_windows(n, m, crowd, sized)
@@ -125,9 +123,7 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
         far_tasks, of_far = far_windows(n, "row_idx")
         tasks += far_tasks
     else:
-        of_far = [launch(far.far_kernel, -(-m // share[1]), 64, 16384, short=short, **of_share)]
-        if short < NEVER:
-            of_far.insert(0, launch(far.hash_kernel, 128 * n, 128, 4224, far.COUNT_BYTES))
+        of_far = [launch(far.far_kernel, -(-m // share[1]), 64, 16384, **of_share)]
     return Plan(
         method="adaptive",
         copied=made.copied,
@@ -135,7 +131,7 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
             **made.created,
             **{name: array for kind in tasks for name, array in kind.created.items()},
             "hub_rows": (HUBS * HUB_WORDS, np.uint64, 0),
-            "queues": (1, np.int64, None),
+            "queue": (1, np.int64, None),
         },
         views={
             "hub_rows32": ("hub_rows", np.uint32),

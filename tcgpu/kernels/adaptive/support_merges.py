@@ -35,10 +35,11 @@ FEW = 16  # rows that one thread looks up
 TOGETHER = 64  # rows that the lanes of a warp look up for one of them
 SEARCHED = 512  # rows that a warp of search_listed looks up at a time
 MOST_ADDED = 0xFFFF  # in shared memory at a time, so that no counter overflows
+SUMS = "int32[::1]", "int64[::1]"  # the types of the sums of edges and vertices
 
 
 class Tally(NamedTuple):
-    """The columns and what is added up for them. Unless `all_edges`, only those edges count of which an end is `wide`.
+    """The columns and what is added up for them.
 
     Functions with a parameter `corners` add to vertices if it is True, else to edges.
     """
@@ -47,19 +48,15 @@ class Tally(NamedTuple):
     counters: np.ndarray  # int32, in shared memory: COUNTERS keys, then as many sums
     counting: bool  # whether there are any
     sums: np.ndarray  # for all keys, in global memory
-    wide: np.ndarray
-    all_edges: bool
 
 
 class Ranges(NamedTuple):
-    """The rows of two columns that are to be intersected, the fewer first; whether all edges of a column count."""
+    """The rows of two columns that are to be intersected, the fewer first."""
 
     p: int
     p_end: int
     q: int
     q_end: int
-    all_of_p: bool
-    all_of_q: bool
 
 
 @cuda.jit(device=True)
@@ -105,17 +102,13 @@ def empty_counters(tally):
 
 
 @cuda.jit(device=True)
-def add_common(tally, ranges, p, q, corners):
+def add_common(tally, p, q, corners):
     """A row that both columns have, at nonzeros p and q: add to its vertex, or to both edges."""
-    row = tally.row_idx[p]
     if corners:
-        add_to_key(tally, row, int32(2))
+        add_to_key(tally, tally.row_idx[p], int32(2))
     else:
-        to_row = not tally.all_edges and tally.wide[row] != 0
-        if ranges.all_of_p or to_row:
-            add_to_key(tally, p, int32(1))
-        if ranges.all_of_q or to_row:
-            add_to_key(tally, q, int32(1))
+        add_to_key(tally, p, int32(1))
+        add_to_key(tally, q, int32(1))
 
 
 @cuda.jit(device=True)
@@ -125,7 +118,7 @@ def merge(tally, ranges, corners):
     while p < ranges.p_end and q < ranges.q_end:
         x, y = row_idx[p], row_idx[q]
         if x == y:
-            add_common(tally, ranges, p, q, corners)
+            add_common(tally, p, q, corners)
             found += 1
         p += x <= y
         q += y <= x
@@ -147,7 +140,7 @@ def gallop(tally, ranges, first, step, corners):
             if ahead < q_end - q and row_idx[q + ahead] <= row:
                 q += ahead
         if row_idx[q] == row:
-            add_common(tally, ranges, p, q, corners)
+            add_common(tally, p, q, corners)
             found += 1
         p += step
     return found
@@ -160,7 +153,7 @@ def add_found(tally, e, i, j, found, corners):
         if corners:
             add_to_key(tally, i, 2 * found)
             add_to_key(tally, j, 2 * found)
-        elif tally.all_edges or tally.wide[i] != 0 or tally.wide[j] != 0:
+        else:
             add_to_key(tally, e, found)
 
 
@@ -186,8 +179,6 @@ def gallop_in_turn(tally, ranges, many, corners):
             cuda.shfl_sync(ALL_LANES, ranges.p_end, source),
             cuda.shfl_sync(ALL_LANES, ranges.q, source),
             cuda.shfl_sync(ALL_LANES, ranges.q_end, source),
-            cuda.shfl_sync(ALL_LANES, int32(ranges.all_of_p), source) != 0,
-            cuda.shfl_sync(ALL_LANES, int32(ranges.all_of_q), source) != 0,
         )
         found = gallop_together(tally, shared, corners)
         if lane == source:
@@ -196,17 +187,13 @@ def gallop_in_turn(tally, ranges, many, corners):
 
 
 @cuda.jit(device=True)
-def ranges_to_merge(tally, col_ptr, e, i, j):
+def ranges_to_merge(col_ptr, e, i, j):
     """The Ranges of nonzero e = (i, j): the rows of column j after i, and column i."""
-    all_of_i = all_of_j = tally.all_edges
-    if not tally.all_edges:
-        all_of_i, all_of_j = tally.wide[i] != 0, tally.wide[j] != 0
     p, p_end = uint32(e + 1), uint32(col_ptr[j + 1])
     q, q_end = column_bounds(col_ptr, i)
-    ranges = Ranges(p, p_end, q, q_end, all_of_j, all_of_i)
     if p_end - p > q_end - q:
-        ranges = Ranges(q, q_end, p, p_end, all_of_i, all_of_j)
-    return ranges
+        return Ranges(q, q_end, p, p_end)
+    return Ranges(p, p_end, q, q_end)
 
 
 @cuda.jit(device=True)
@@ -225,9 +212,9 @@ def merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, cor
     """A block takes `chunk` nonzeros (i, j) at a time, a thread one: it merges columns i and j. If these have more than
     `long` rows together, it looks up those of the shorter one: FEW by itself, TOGETHER with its warp, or lists them.
 
-    Unless `tally.all_edges`, only an `open` column j has triangles with edges that count.
+    If all columns have an element of `open`, only columns j that are marked there.
     """
-    row_idx, thread = tally.row_idx, cuda.threadIdx.x
+    row_idx, thread, all_columns = tally.row_idx, cuda.threadIdx.x, open.size < col_ptr.size - 1
     clear_counters(tally)
     begin = int64(cuda.blockIdx.x) * chunk
     while begin < row_idx.size:
@@ -236,11 +223,11 @@ def merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, cor
         while e - (thread & 31) < end:  # whole warps
             none, found, many = uint32(0), int32(0), False
             i = j = int32(0)
-            ranges = Ranges(none, none, none, none, tally.all_edges, tally.all_edges)
+            ranges = Ranges(none, none, none, none)
             if e < end:
                 i, j = row_idx[e], col_of[e]
-            if e < end and (tally.all_edges or open[j] != 0):
-                ranges = ranges_to_merge(tally, col_ptr, e, i, j)
+            if e < end and (all_columns or open[j] != 0):
+                ranges = ranges_to_merge(col_ptr, e, i, j)
                 rows = ranges.p_end - ranges.p
                 if rows + (ranges.q_end - ranges.q) <= long:
                     found = merge(tally, ranges, corners)
@@ -268,10 +255,10 @@ def search_listed(tally, col_ptr, col_of, searches, queue, corners):
         if search != NO_SEARCH:
             e, part = unpack_search(search)
             i, j = tally.row_idx[e], col_of[e]
-            whole = ranges_to_merge(tally, col_ptr, e, i, j)
+            whole = ranges_to_merge(col_ptr, e, i, j)
             p = whole.p + SEARCHED * part
             p_end = min(whole.p_end, p + SEARCHED)
-            ranges = Ranges(p, p_end, whole.q, whole.q_end, whole.all_of_p, whole.all_of_q)
+            ranges = Ranges(p, p_end, whole.q, whole.q_end)
             found = gallop_together(tally, ranges, corners)
             if cuda.threadIdx.x & 31 == 0:
                 add_found(tally, e, i, j, found, corners)
@@ -279,40 +266,29 @@ def search_listed(tally, col_ptr, col_of, searches, queue, corners):
     empty_counters(tally)
 
 
-@kernel(
-    "void(int64[::1], int32[::1], int32[::1], int64, int32[::1], int32[::1], int64, int64, int64, uint64[::1],"
-    " int64[::1], int32[::1])"
-)
-def merge_tally(col_ptr, row_idx, col_of, words, wide, open, counting, long, chunk, searches, queue, support):
-    """Count the triangles of each edge; of those of wide vertices alone, which band_tally omits, if words > 0."""
-    tally = Tally(row_idx, cuda.shared.array(0, int32), counting != 0, support, wide, words == 0)
-    merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, False)
+@kernel(*(
+    f"void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, uint64[::1], int64[::1], {sums}, int64)"
+    for sums in SUMS
+))  # fmt: skip
+def merge_tally(col_ptr, row_idx, col_of, open, counting, long, chunk, searches, queue, sums, corners):
+    """Count the triangles of each edge, if `open` marks their column j; or, if `corners` is 1, add 2 for each triangle
+    of a vertex."""
+    tally = Tally(row_idx, cuda.shared.array(0, int32), counting != 0, sums)
+    merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, corners != 0)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int32[::1], uint64[::1], int64[::1], int32[::1])")
-def search_tally(col_ptr, row_idx, col_of, words, wide, searches, queue, support):
+@kernel(*(
+    f"void(int64[::1], int32[::1], int32[::1], uint64[::1], int64[::1], {sums}, int64)" for sums in SUMS
+))  # fmt: skip
+def search_tally(col_ptr, row_idx, col_of, searches, queue, sums, corners):
     """The triangles that `merge_tally` leaves to searches."""
-    tally = Tally(row_idx, cuda.shared.array(0, int32), True, support, wide, words == 0)
-    search_listed(tally, col_ptr, col_of, searches, queue, False)
+    tally = Tally(row_idx, cuda.shared.array(0, int32), True, sums)
+    search_listed(tally, col_ptr, col_of, searches, queue, corners != 0)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, uint64[::1], int64[::1], int64[::1])")
-def merge_corners(col_ptr, row_idx, col_of, counting, long, chunk, searches, queue, twice):
-    """Add 2 for each triangle of a vertex."""
-    tally = Tally(row_idx, cuda.shared.array(0, int32), counting != 0, twice, row_idx, True)
-    merge_chunks(tally, col_ptr, col_of, row_idx, long, chunk, searches, queue, True)
-
-
-@kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64[::1], int64[::1])")
-def search_corners(col_ptr, row_idx, col_of, searches, queue, twice):
-    """The triangles that `merge_corners` leaves to searches."""
-    tally = Tally(row_idx, cuda.shared.array(0, int32), True, twice, row_idx, True)
-    search_listed(tally, col_ptr, col_of, searches, queue, True)
-
-
-@cuda.jit(device=True)
-def merge_columns(col_ptr, row_idx, sums, corners):
-    """A thread per column j, which is short: merge it with the columns of its rows, and add to the sums."""
+@kernel(*(f"void(int64[::1], int32[::1], {sums}, int64)" for sums in SUMS))
+def merge_columns_tally(col_ptr, row_idx, sums, corners):
+    """The same by a thread per column j, which is short: it merges it with the columns of its rows."""
     j = cuda.grid(1)
     while j < col_ptr.size - 1:
         p, p_end = column_bounds(col_ptr, j)
@@ -326,7 +302,7 @@ def merge_columns(col_ptr, row_idx, sums, corners):
                 x, y = row_idx[k], row_idx[q]
                 if x == y:
                     found += 1
-                    if corners:
+                    if corners != 0:
                         cuda.atomic.add(sums, x, 2)
                     else:
                         cuda.atomic.add(sums, k, 1)
@@ -334,23 +310,14 @@ def merge_columns(col_ptr, row_idx, sums, corners):
                 k += x <= y
                 q += y <= x
             if found != 0:
-                cuda.atomic.add(sums, i if corners else e, 2 * found if corners else found)
+                if corners != 0:
+                    cuda.atomic.add(sums, i, 2 * found)
+                else:
+                    cuda.atomic.add(sums, e, found)
                 of_column += found
-        if corners and of_column != 0:
+        if corners != 0 and of_column != 0:
             cuda.atomic.add(sums, j, 2 * of_column)
         j += cuda.gridsize(1)
-
-
-@kernel("void(int64[::1], int32[::1], int32[::1])")
-def merge_columns_tally(col_ptr, row_idx, support):
-    """Count the triangles of each edge."""
-    merge_columns(col_ptr, row_idx, support, False)
-
-
-@kernel("void(int64[::1], int32[::1], int64[::1])")
-def merge_columns_corners(col_ptr, row_idx, twice):
-    """Add 2 for each triangle of a vertex."""
-    merge_columns(col_ptr, row_idx, twice, True)
 
 
 # --------------------------------------------------------------------------------------- what plans launch and create
@@ -389,14 +356,13 @@ def launches(graph, long, words=None):
         return []
     of_edges = words is not None
     needs_counters = has_counters if of_edges else may_be_busy  # edges take more additions in global memory
+    sums = {"sums": "support" if of_edges else "twice", "corners": int(not of_edges)}
     if not words and has_short_columns(graph) and not needs_counters(graph):
-        return [launch(merge_columns_tally if of_edges else merge_columns_corners, graph.n, 128, 2**20)]
-    merges, search = (merge_tally, search_tally) if of_edges else (merge_corners, search_corners)
-    bands = {"words": words} if of_edges else {}
+        return [launch(merge_columns_tally, graph.n, 128, 2**20, **sums)]
     turns = max(1, min(MOST_TURNS, graph.m // (THREADS * BLOCKS)))  # with few edges rather more blocks
     counting = has_counters(graph)
-    known = {"long": long, "chunk": THREADS * turns, "counting": int(counting)}
-    steps = [launch(merges, -(-graph.m // turns), THREADS, 2**20, COUNTER_BYTES * counting, **known, **bands)]
+    known = {"long": long, "chunk": THREADS * turns, "counting": int(counting)} | sums
+    steps = [launch(merge_tally, -(-graph.m // turns), THREADS, 2**20, COUNTER_BYTES * counting, **known)]
     if 2 * graph.max_column > long:
-        steps = [launch(restart, 1, 1), *steps, launch(search, graph.m, THREADS, 1056, COUNTER_BYTES, **bands)]
+        steps = [launch(restart, 1, 1), *steps, launch(search_tally, graph.m, THREADS, 1056, COUNTER_BYTES, **sums)]
     return steps

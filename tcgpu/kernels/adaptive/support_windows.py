@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.built_in import NEAR
-from tcgpu.engines.runtime import cuda, int64, kernel, uint16, uint32
-from tcgpu.kernels.adaptive.layout import near_number, unpack_piece, unpack_quad
+from tcgpu.engines.runtime import cuda, kernel, uint16, uint32, uint64
+from tcgpu.kernels.adaptive.layout import lay_out_nonzero, near_number, pack_piece, unpack_piece, unpack_quad
 from tcgpu.kernels.adaptive.windows import WINDOW_WORDS
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
@@ -27,16 +27,35 @@ WINDOW_BYTES = 4 * (FIRST_COUNTER + MAX_SHARED_COUNTERS + 4 * WARP_SCRATCH_WORDS
 SIEVE_BYTES = 4 * 4 * (SIEVE_WORDS + WARP_SCRATCH_WORDS)
 
 
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64[::1], uint16[::1], uint64[::1],"
+    " uint64[::1])"
+)
+def lay_out_edges(col_ptr, row_idx, col_of, quad_ptr, first_near, last, in_end, near, in_edges, edges):
+    """As `layout.lay_out`, with only the in-edges that are columns before `last`. edges: for each in-edge (i, j) its
+    nonzero and, in the lower half, the end of column j."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        begin, end, is_in_edge = lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, col_ptr.size, 0, near)
+        if is_in_edge and j < last:
+            k = cuda.atomic.add(in_end, i, 1)
+            in_edges[k] = pack_piece(begin, end - begin)
+            edges[k] = uint64(e) << uint64(32) | uint64(col_ptr[j + 1])
+        e += cuda.gridsize(1)
+
+
 class Column(NamedTuple):
     """Column i, which is near[begin:end], as bits: word k of `words`, a power of 2, is bits[at + k].
 
     WINDOW_WORDS words have a bit for each near number: then first_of[2 * WINDOW_WORDS + k] is the position in the
     column of word k's first row, and the first `counters` rows have counters, from bits[FIRST_COUNTER] on. With fewer
-    words, several near numbers share a bit.
+    words, several near numbers share a bit. The nonzero of slot s is s + shift, modulo 2^32.
     """
 
     begin: int
     end: int
+    shift: int
     bits: np.ndarray
     at: int
     words: int
@@ -45,14 +64,12 @@ class Column(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """The slots of all columns, the in-edges, and their counters: see `layout`, `support_layout`."""
+    """The slots of all columns, the in-edges and their nonzeros: see `layout`, `lay_out_edges`."""
 
     near: np.ndarray
     quads: np.ndarray  # the same memory
     in_edges: np.ndarray
-    edge_slots: np.ndarray
-    slot_support16: np.ndarray  # 16 bits for each slot, two slots to a uint32
-    slot_support: np.ndarray  # int32, for the same slots; `gather` adds both
+    edges: np.ndarray
     support: np.ndarray
 
 
@@ -84,16 +101,11 @@ def slot_of(near, column, x):
 
 
 @cuda.jit(device=True)
-def add16(support16, slot, more):
-    """Add to a slot's 16 bits."""
-    cuda.atomic.add(support16, slot >> 1, more << (16 * (slot & 1)))
-
-
-@cuda.jit(device=True)
-def count_hits(tally, column, q, hits):
+def count_hits(tally, column, q, shift, hits):
     """Check the candidates of quad q exactly: the bits may give false positives. Returns how many there are.
 
-    Each is a triangle: add 1 at its slot in the quad, for (k, j), and at its slot in column i, for (k, i).
+    Each is a triangle: add 1 for its slot in the quad, to (k, j), and for its slot in column i, to (k, i). shift: as
+    that of column i, for the column of the quad.
     """
     quad, found = tally.quads[q], uint32(0)
     while hits != 0:
@@ -102,12 +114,12 @@ def count_hits(tally, column, q, hits):
         slot = slot_of(tally.near, column, uint32(quad >> (16 * which)) & NEAR)
         if slot != column.end:
             found += 1
-            add16(tally.slot_support16, 4 * q + which, 1)
+            cuda.atomic.add(tally.support, uint32(4 * q + which + shift), 1)
             row = slot - column.begin
             if row < column.counters:
                 cuda.atomic.add(column.bits, FIRST_COUNTER + row, 1)
             else:
-                cuda.atomic.add(tally.slot_support, slot, 1)
+                cuda.atomic.add(tally.support, uint32(slot + column.shift), 1)
     return found
 
 
@@ -134,10 +146,10 @@ def mark_begins(bits, scratch, begin, length):
 
 
 @cuda.jit(device=True)
-def count_queue(tally, column, scratch, queued, ahead):
+def count_queue(tally, column, scratch, queued, ahead, shift):
     """Count the hits of the last 32 entries of the queue, or of all if there are fewer; returns how many are left.
 
-    ahead: for a lane's in-edge, its first quad less its position in the chunk.
+    ahead: for a lane's in-edge, its first quad less its position in the chunk; shift: see `count_hits`.
     """
     lane = cuda.threadIdx.x & 31
     taken = min(queued, 32)
@@ -147,27 +159,28 @@ def count_queue(tally, column, scratch, queued, ahead):
         entry = column.bits[scratch + QUEUE + queued + lane]
     cuda.syncwarp()
     owner, place, hits = unpack_entry(entry)
-    q = cuda.shfl_sync(ALL_LANES, ahead, owner) + place
+    q, shift = cuda.shfl_sync(ALL_LANES, ahead, owner) + place, cuda.shfl_sync(ALL_LANES, shift, owner)
     if lane < taken:
-        found = count_hits(tally, column, q, hits)
+        found = count_hits(tally, column, q, shift, hits)
         if found != 0:
             cuda.atomic.add(column.bits, scratch + SUMS + owner, found)
     return queued
 
 
 @cuda.jit(device=True)
-def intersect_pieces(tally, column, scratch, first, count, is_near):
+def intersect_pieces(tally, column, scratch, first, count):
     """A warp intersects column i with the pieces of in_edges[first : first + count], 32 at most, one a lane.
 
     scratch: where the warp's WARP_SCRATCH_WORDS begin in column.bits. In a chunk, the number of pieces that begin up to
-    a quad gives the lane `owner` to whose piece it belongs. is_near: vertex i is near: its in-edges have slots.
+    a quad gives the lane `owner` to whose piece it belongs.
     """
     bits, lane = column.bits, cuda.threadIdx.x & 31
     up_to = (2 << lane) - 1  # the bits of all lanes up to this one
-    q = length = uint32(0)
+    q = length = e = shift = uint32(0)
     if lane < count:
         q, q_end = unpack_piece(tally.in_edges[first + lane])
-        length = q_end - q
+        edge = tally.edges[first + lane]
+        length, e, shift = q_end - q, uint32(edge >> uint64(32)), uint32(edge) - 4 * q_end
     after = sum_up_to(length)
     total = cuda.shfl_sync(ALL_LANES, after, 31)
     ahead = q - (after - length)  # added to a position in the sequence, it gives the position of the quad
@@ -192,16 +205,12 @@ def intersect_pieces(tally, column, scratch, first, count, is_near):
             turn += 32
             cuda.syncwarp()
             while queued >= 32 or (queued != 0 and turn >= stop):
-                queued = count_queue(tally, column, scratch, queued, ahead + chunk)
+                queued = count_queue(tally, column, scratch, queued, ahead + chunk, shift)
         chunk += CHUNK
     cuda.syncwarp()
     found = bits[scratch + SUMS + lane]
     if found != 0:
-        slot = tally.edge_slots[first + lane]
-        if is_near:
-            add16(tally.slot_support16, slot, found)
-        else:
-            cuda.atomic.add(tally.support, slot, found)
+        cuda.atomic.add(tally.support, e, found)
 
 
 @cuda.jit(device=True)
@@ -222,8 +231,8 @@ def write_column(near, column, thread, threads):
 
 
 @cuda.jit(device=True)
-def clear_column(near, column, thread, threads, slot_support):
-    """Threads of a block or warp clear a column's bits, and add its counters to its slots."""
+def clear_column(near, column, thread, threads, support):
+    """Threads of a block or warp clear a column's bits, and add its counters to its nonzeros."""
     p = column.begin + thread
     while p < column.end:
         column.bits[column.at + ((near_number(near, p) >> 5) & (column.words - 1))] = 0
@@ -232,67 +241,61 @@ def clear_column(near, column, thread, threads, slot_support):
             found = column.bits[FIRST_COUNTER + row]
             column.bits[FIRST_COUNTER + row] = 0
             if found != 0:
-                cuda.atomic.add(slot_support, p, found)
+                cuda.atomic.add(support, uint32(p + column.shift), found)
         p += threads
 
 
-@kernel(
-    "void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint32[::1], int32[::1], int64[::1], int64,"
-    " int64[::1], uint32[::1], int32[::1], int32[::1])"
+@cuda.jit(device=True)
+def shift_of_column(col_ptr, row_idx, edges, first, q_end):
+    """The `shift` of column i, whose quads end at q_end. first: any of its in-edges."""
+    i = row_idx[uint32(edges[first] >> uint64(32))]
+    return uint32(col_ptr[i + 1]) - 4 * q_end
+
+
+TALLY_TYPES = (
+    "int64[::1], int32[::1], uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1],"
+    " int32[::1]"
 )
-def window_tally(
-    near, quads, columns, pieces, in_edges, edge_slots, task_ptr, in_ptr, first_near, queues, slot_support16,
-    slot_support, support,
-):  # fmt: skip
+
+
+@kernel(f"void({TALLY_TYPES})")
+def window_tally(col_ptr, row_idx, near, quads, columns, pieces, in_edges, edges, task_ptr, support):
     """A block per task: it writes column i as bits, and its warps intersect it with the pieces of the in-edges.
 
-    Blocks take tasks off a queue; the last tasks, which have most work, come first.
+    The last tasks, which have most work, come first.
     """
     bits = cuda.shared.array(0, uint32)  # also the counters, and each warp's scratch
     first_of = cuda.shared.array(0, uint16)  # the same memory
-    taken = cuda.shared.array(1, int64)
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     warp, warps = thread >> 5, threads >> 5
     scratch = FIRST_COUNTER + MAX_SHARED_COUNTERS + warp * WARP_SCRATCH_WORDS
-    tally = Tally(near, quads, in_edges, edge_slots, slot_support16, slot_support, support)
-    near_in_edges = in_ptr[first_near]
+    tally = Tally(near, quads, in_edges, edges, support)
     k = thread
     while k < FIRST_COUNTER + MAX_SHARED_COUNTERS:
         bits[k] = 0
         k += threads
-    if thread == 0:
-        taken[0] = cuda.atomic.add(queues, 2, 1)
     cuda.syncthreads()
-    tasks = task_ptr[task_ptr.size - 1]
-    task = tasks - 1 - taken[0]
+    task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
     while task >= 0:
         begin, end = unpack_piece(columns[task])
-        column = Column(4 * begin, 4 * end, bits, 0, WINDOW_WORDS, first_of, MAX_SHARED_COUNTERS)
-        write_column(near, column, thread, threads)
         at, at_end = unpack_piece(pieces[task])
-        is_near = at >= near_in_edges
+        shift = shift_of_column(col_ptr, row_idx, edges, at, end)
+        column = Column(4 * begin, 4 * end, shift, bits, 0, WINDOW_WORDS, first_of, MAX_SHARED_COUNTERS)
+        write_column(near, column, thread, threads)
         share = min(32, (at_end - at + warps - 1) // warps)
         at += warp * share
         cuda.syncthreads()
-        if thread == 0:
-            taken[0] = cuda.atomic.add(queues, 2, 1)
         while at < at_end:
-            intersect_pieces(tally, column, scratch, at, min(share, at_end - at), is_near)
+            intersect_pieces(tally, column, scratch, at, min(share, at_end - at))
             at += warps * share
         cuda.syncthreads()
-        clear_column(near, column, thread, threads, slot_support)
-        task = tasks - 1 - taken[0]
+        clear_column(near, column, thread, threads, support)
         cuda.syncthreads()
+        task -= cuda.gridDim.x
 
 
-@kernel(
-    "void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint32[::1], int32[::1], int64[::1], int64,"
-    " uint32[::1], int32[::1], int32[::1])"
-)
-def sieve_tally(
-    near, quads, columns, pieces, in_edges, edge_slots, task_ptr, in_ptr, first_near, slot_support16, slot_support,
-    support,
-):  # fmt: skip
+@kernel(f"void({TALLY_TYPES})")
+def sieve_tally(col_ptr, row_idx, near, quads, columns, pieces, in_edges, edges, task_ptr, support):
     """A warp per task of a few in-edges: as window_tally, with fewer words, so that several near numbers share a bit.
 
     If a bit is set, a binary search looks for the row. A hit takes longer, a task with few hits less long.
@@ -301,20 +304,20 @@ def sieve_tally(
     first_of = cuda.shared.array(0, uint16)  # not used
     lane = cuda.threadIdx.x & 31
     mine = (cuda.threadIdx.x >> 5) * (SIEVE_WORDS + WARP_SCRATCH_WORDS)
-    tally = Tally(near, quads, in_edges, edge_slots, slot_support16, slot_support, support)
-    near_in_edges = in_ptr[first_near]
+    tally = Tally(near, quads, in_edges, edges, support)
     for k in range(0, SIEVE_WORDS, 32):
         bits[mine + lane + uint32(k)] = 0
     cuda.syncwarp()
     task = task_ptr[task_ptr.size - 1] - 1 - (cuda.grid(1) >> 5)
     while task >= 0:
         begin, end = unpack_piece(columns[task])
-        column = Column(4 * begin, 4 * end, bits, mine, SIEVE_WORDS, first_of, 0)
-        write_column(near, column, lane, uint32(32))
         at, at_end = unpack_piece(pieces[task])
+        shift = shift_of_column(col_ptr, row_idx, edges, at, end)
+        column = Column(4 * begin, 4 * end, shift, bits, mine, SIEVE_WORDS, first_of, 0)
+        write_column(near, column, lane, uint32(32))
         cuda.syncwarp()
-        intersect_pieces(tally, column, mine + SIEVE_WORDS, at, at_end - at, at >= near_in_edges)
+        intersect_pieces(tally, column, mine + SIEVE_WORDS, at, at_end - at)
         cuda.syncwarp()
-        clear_column(near, column, lane, uint32(32), slot_support)
+        clear_column(near, column, lane, uint32(32), support)
         cuda.syncwarp()
         task -= cuda.gridsize(1) >> 5

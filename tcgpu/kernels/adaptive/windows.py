@@ -13,8 +13,8 @@ from tcgpu.kernels.device.reduction import add_block_to
 
 WINDOW_WORDS = (NEAR + 1) // 32  # of 32 bits: a bit for each near number
 WINDOW_BYTES = 4 * WINDOW_WORDS  # of shared memory
-CROWD_WORDS = (NEAR + 1) // 8  # of 64 bits: a byte for each near number
-CROWD_BYTES = 8 * CROWD_WORDS
+CROWD_WORDS = (NEAR + 1) // 4  # of 32 bits: a byte for each near number
+CROWD_BYTES = 4 * CROWD_WORDS
 
 
 @cuda.jit(device=True)
@@ -30,20 +30,22 @@ def bits_set(bits, quad):
     return bit_of(bits, a) + bit_of(bits, b) + bit_of(bits, c) + bit_of(bits, d)
 
 
-@kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1])")
-def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, total):
-    """A block per task: it writes column i as bits. The last tasks, which have most work, come first.
+@cuda.jit(device=True)
+def bytes_set(present, quad):
+    """How many of a quad's four near numbers have a byte that is 1."""
+    a, b, c, d = unpack_quad(quad)
+    return present[a] + present[b] + present[c] + present[d]
+
+
+@cuda.jit(device=True)
+def look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, bits, present, by_bytes):
+    """A block per task: it writes column i as bits, or `by_bytes`, to memory that is 0. The last tasks, which have most
+    work, come first.
 
     Every `step`-th element of `in_edges` is one. `lanes` threads share an in-edge. If it were a constant, the compiler
-    would unroll the loop over quads, which mostly has one iteration.
+    would unroll the loop over quads, which mostly has one iteration. Returns how many rows this thread finds.
     """
-    bits = cuda.shared.array(0, uint32)
     thread, threads, lanes, step = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes), uint64(step)
-    k = thread
-    while k < WINDOW_WORDS:
-        bits[k] = 0
-        k += threads
-    cuda.syncthreads()
     count = int64(0)
     task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
     while task >= 0:
@@ -51,7 +53,9 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes,
         p = begin + thread
         while p < end:
             x = near_number(near, p)
-            if x != 0:
+            if x != 0 and by_bytes:
+                present[x] = 1
+            elif x != 0:
                 cuda.atomic.or_(bits, x >> 5, 1 << (x & 31))
             p += threads
         at, at_end = unpack_piece(pieces[task])
@@ -67,72 +71,56 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes,
             if at < at_end:
                 piece = in_edges[step * at]  # is read while this one is looked up
             while q < q_end:
-                found += bits_set(bits, quads[q])
-                q += lanes
+                if by_bytes:  # two quads at a time
+                    first, second = quads[q], uint64(0)
+                    if q + lanes < q_end:
+                        second = quads[q + lanes]
+                    found += bytes_set(present, first) + bytes_set(present, second)
+                    q += 2 * lanes
+                else:
+                    found += bits_set(bits, quads[q])
+                    q += lanes
         count += found
         cuda.syncthreads()
         p = begin + thread
         while p < end:
-            bits[near_number(near, p) >> 5] = 0
+            if by_bytes:
+                present[near[p]] = 0
+            else:
+                bits[near_number(near, p) >> 5] = 0
             p += threads
         cuda.syncthreads()
         task -= cuda.gridDim.x
-    add_block_to(total, count)
+    return count
 
 
 @cuda.jit(device=True)
-def bytes_set(present, quad):
-    """How many of a quad's four near numbers have a byte that is 1."""
-    a, b, c, d = unpack_quad(quad)
-    return present[a] + present[b] + present[c] + present[d]
-
-
-@kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1])")
-def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, total):
-    """As window_kernel, for vertices with many in-edges: a byte takes half the instructions of a bit, eight times the
-    memory, and a large block. Each thread loads two quads at a time."""
-    present = cuda.shared.array(0, uint8)
-    words = cuda.shared.array(0, uint64)  # the same memory
-    thread, threads, lanes, step = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes), uint64(step)
-    k = thread
-    while k < CROWD_WORDS:
+def clear(words, size):
+    """The block sets the first `size` words to 0."""
+    k = cuda.threadIdx.x
+    while k < size:
         words[k] = 0
-        k += threads
+        k += cuda.blockDim.x
     cuda.syncthreads()
-    count = int64(0)
-    task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
-    while task >= 0:
-        begin, end = slots(*unpack_piece(columns[task]))
-        p = begin + thread
-        while p < end:
-            x = near_number(near, p)
-            if x != 0:
-                present[x] = 1
-            p += threads
-        at, at_end = unpack_piece(pieces[task])
-        at, piece = at + thread // lanes, uint64(0)
-        if at < at_end:
-            piece = in_edges[step * at]
-        cuda.syncthreads()
-        found = uint32(0)
-        while at < at_end:
-            q, q_end = unpack_piece(piece)
-            q += thread % lanes
-            at += threads // lanes
-            if at < at_end:
-                piece = in_edges[step * at]  # is read while this one is looked up
-            while q < q_end:
-                first, second = quads[q], uint64(0)
-                if q + lanes < q_end:
-                    second = quads[q + lanes]
-                found += bytes_set(present, first) + bytes_set(present, second)
-                q += 2 * lanes
-        count += found
-        cuda.syncthreads()
-        p = begin + thread
-        while p < end:
-            present[near[p]] = 0
-            p += threads
-        cuda.syncthreads()
-        task -= cuda.gridDim.x
+
+
+ARRAYS = "uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1]"
+
+
+@kernel(f"void({ARRAYS})")
+def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, total):
+    """A bit for each near number."""
+    bits, present = cuda.shared.array(0, uint32), cuda.shared.array(0, uint8)  # the same memory
+    clear(bits, WINDOW_WORDS)
+    count = look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, bits, present, False)
+    add_block_to(total, count)
+
+
+@kernel(f"void({ARRAYS})")
+def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, total):
+    """For vertices with many in-edges: a byte takes half the instructions of a bit, eight times the memory, and a large
+    block."""
+    bits, present = cuda.shared.array(0, uint32), cuda.shared.array(0, uint8)  # the same memory
+    clear(bits, CROWD_WORDS)
+    count = look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, bits, present, True)
     add_block_to(total, count)

@@ -1,25 +1,22 @@
 """`adaptive`: which kernel takes which vertex or column, and the steps of each kernel.
 
 In degree order the knobs assign work to kernels as on a GPU, with smaller values: `near` and `hubs` vertices at the
-end, columns of more than `heavy` near rows, vertices in `crowd` columns or more, columns of `short` far rows or more.
-In other orders a column is local if it has `short` rows or more, all of them within a few words of bits; the others are
-merged. The first panel shows which kernel takes which vertex, and which vertices are done.
+end, columns of more than `heavy` near rows, vertices in `crowd` columns or more. In other orders a column is local if
+it has `short` rows or more, all of them within a few words of bits; the others are merged. The first panel shows which
+kernel takes which vertex, and which vertices are done.
 """
 
-from tcgpu.kernels.adaptive.far import EMPTY, HASH_FACTOR
-from tcgpu.lab.stepper.bitmap_steps import look_up
 from tcgpu.lab.stepper.frames import GLOBAL, REGISTERS, SHARED, Matrix, bits, cells, counted, listed
 from tcgpu.lab.stepper.merge_steps import merge
 
 QUAD = 4  # near rows that are read at a time
-SMALLEST_TABLE = 8
 
 
 def adaptive(builder, *, near, hubs, heavy, crowd, short, words, word):
     """The frames of `adaptive`, with values of its knobs for small graphs; a word has `word` bits, 64 on a GPU."""
     if builder.graph.order == "degree":
         near = min(near, builder.graph.n)
-        kernels = ByDegree(builder, near, min(hubs, near), heavy, crowd, short, word)
+        kernels = ByDegree(builder, near, min(hubs, near), heavy, crowd, word)
     else:
         kernels = OtherOrder(builder, short, words, word)
     vertices = tuple(range(builder.graph.n))
@@ -99,7 +96,7 @@ class OtherOrder:
 class ByDegree:
     """Near vertices, hubs, heavy columns and tasks, as `kernels.adaptive.layout` computes them."""
 
-    def __init__(self, builder, near, hubs, heavy, crowd, short, word):
+    def __init__(self, builder, near, hubs, heavy, crowd, word):
         self.builder, self.word, self.near, self.hubs = builder, word, near, hubs
         n = builder.graph.n
         self.first_near, self.first_hub = n - near, n - hubs
@@ -120,8 +117,7 @@ class ByDegree:
             "hub": [j for j in order if heavy[j]],
             "crowd": [i for i in looked_up if len(self.in_edges[i]) >= crowd],
             "window": [i for i in looked_up if len(self.in_edges[i]) < crowd],
-            "hash": [j for j in order if len(self.far_rows[j]) >= short],
-            "far": [j for j in order if 1 < len(self.far_rows[j]) < short],
+            "far": [j for j in order if len(self.far_rows[j]) > 1],
         }
 
     def overview(self):
@@ -184,35 +180,6 @@ class ByDegree:
                     found=[(j, i, k) for k in keys if k in near], lookups=QUAD,
                 )  # fmt: skip
 
-    def hash(self, j, table):
-        """Column j: its far rows in a hash table, in which the far rows of each of these columns are looked up."""
-        rows, title = self.far_rows[j], f"hash_kernel, column {j}"
-        slots = hash_table(rows)
-        full = {k for k, row in enumerate(slots) if row != EMPTY}
-
-        def panels(i="i", at=None, probed=(), there=False):
-            yield table
-            yield cells(
-                f"column {j}'s far rows in a hash table", ["" if row == EMPTY else row for row in slots], "empty",
-                there=full, looked=full.intersection(probed), miss=set(probed) - full, hit=probed[-1:] if there else (),
-                memory=SHARED, heads={k: str(k) for k in range(len(slots))}, room=len(slots),
-            )  # fmt: skip
-            span = range(0) if at is None else self.builder.span(i, self.first_near)
-            yield self.builder.pointed(f"column {i}'s far rows", span, span, at, hits=rows if there else ())
-
-        beginning = (
-            f"A block takes column {j} and puts its {len(rows)} far rows, too many to merge, into a hash table. A "
-            "filter with a bit for each row, which is not shown, rules out most rows before they are looked up there."
-        )
-        yield self.builder.frame(title, beginning, panels(), looked=[j], there=rows)
-        for i in rows:
-            for q in self.builder.span(i, self.first_near):
-                k = self.builder.row_idx[q]
-                probed = probes(slots, k)
-                caption = f"Row {k} of column {i} is looked up in slot {listed(probed)}: "
-                caption += "found." if k in rows else f"an empty slot, so column {j} does not have it."
-                yield look_up(self.builder, title, i, j, caption, panels(i, q, probed, k in rows), [k], rows)
-
     def far(self, j, table):
         """Column j: its far rows, merged with those of column i for each of its rows i, by a thread per nonzero."""
         nonzeros = self.builder.span(j, self.first_near)[:-1]
@@ -225,19 +192,3 @@ def merge_each(builder, kernel, nonzeros, table, below=None):
         i, j = builder.ends[e]
         yield from merge(builder, f"{kernel}, nonzero ({i}, {j})", f"A thread takes nonzero ({i}, {j}).", e,
                          front=(table,), below=below)  # fmt: skip
-
-
-def hash_table(rows):
-    """A table with at least two slots for each row, filled as in hash_kernel; other slots are EMPTY."""
-    slots = [EMPTY] * max(SMALLEST_TABLE, 1 << (2 * len(rows) - 1).bit_length())
-    for row in rows:
-        slots[probes(slots, row)[-1]] = row
-    return slots
-
-
-def probes(slots, row):
-    """The slots that a look-up of a row probes, up to the one that has the row or is empty."""
-    probed = [(row * HASH_FACTOR & 0xFFFFFFFF) >> (33 - len(slots).bit_length())]
-    while slots[probed[-1]] not in (EMPTY, row):
-        probed.append((probed[-1] + 1) % len(slots))
-    return probed
