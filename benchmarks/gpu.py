@@ -92,8 +92,7 @@ LADDER = (  # what is new, method, order, knobs
     ("bits in global memory", "bitmap", "degree", {}),
     ("four bitmaps", "bitmap_auto", "natural", {}),
     ("four bitmaps", "bitmap_auto", "degree", {}),
-    ("hash tables and short merges", "adaptive", "degree", {"near": 0}),
-    ("merges alone", "adaptive", "degree", {"near": 0, "short": 2**30}),
+    ("hash tables and short merges", "adaptive", "degree", {"near": 0}),  # as the record calls it: merges alone now
     ("in-edges: windows of bits, 16 bits a look-up", "adaptive", "degree", {"hubs": 0} | NO_CROWD),
     ("bytes for crowds", "adaptive", "degree", {"hubs": 0}),
     ("hubs: word and word", "adaptive", "degree", {}),
@@ -102,8 +101,6 @@ LADDER = (  # what is new, method, order, knobs
     ("half of the hubs", "adaptive", "degree", {"hubs": 4096}),
     ("hubs for every column", "adaptive", "degree", {"heavy": 0}),
     ("half of the near vertices", "adaptive", "degree", {"near": 32767}),
-    ("far rows: merges alone", "adaptive", "degree", {"short": 2**30}),
-    ("far rows: hash tables alone", "adaptive", "degree", {"short": 2}),
 )
 
 
