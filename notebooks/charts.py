@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tcgpu.api import list_triangles
+from tcgpu.arrays import bincount, repeat
 from tcgpu.figures import BLUE, DARK, DARK_GREY, GREY, ORANGE, PALE, SKY, axes, looks, plain_ticks
 from tcgpu.plots import draw_graph, layout
 
@@ -411,7 +412,7 @@ def draw_motifs(shapes):
     panels = axes(1.6 * len(shapes), 1.9, ncols=len(shapes))
     for panel, (name, pairs) in zip(panels, shapes.items(), strict=True):
         ends = np.array(pairs, int).reshape(-1, 2)
-        degrees = np.bincount(ends.ravel(), minlength=4)
+        degrees = bincount(ends.ravel(), minlength=4)
         panel.add_collection(LineCollection(CORNERS[ends], colors=DARK_GREY, linewidths=1.5, zorder=1))
         panel.scatter(*CORNERS.T, s=200, color=[BY_DEGREE[degree] for degree in degrees], zorder=2)
         for degree, corner in zip(degrees, CORNERS, strict=True):
@@ -443,7 +444,7 @@ def draw_levels(graph, chunks):
     Edges inside a level are arcs in orange, edges to the next level grey lines.
     """
     sizes = np.diff(chunks.level_ptr)
-    level = np.repeat(np.arange(sizes.size), sizes)
+    level = repeat(np.arange(sizes.size), sizes)
     height = np.concatenate([(size - 1) / 2 - np.arange(size) for size in sizes.tolist()] or [[]])
     tall = 0.25 * sizes.max(initial=4), 0.4 * len(chunks)
     panels = axes(1.6 * sizes.size + 1, 1 + sum(tall), nrows=2, sharex=True, height_ratios=tall)

@@ -9,17 +9,32 @@ in step, so the work of a warp is that of its busiest lane.
 import numpy as np
 
 import tcgpu
-from tcgpu.engines.native import jit
+from tcgpu.arrays import bincount
+from tcgpu.cpu import small
 
 LANES = 32
 SECTOR = 32  # bytes that a GPU fetches from memory at a time
 
 
 def merge_steps(graph):
-    """Iterations of the loop of `naive` for each nonzero: int64, in the order of `graph.edges()`."""
-    steps = np.zeros(graph.m, np.int64)
-    _merge_steps(graph.col_ptr, graph.row_idx, graph.col_of, steps)
-    return steps
+    """Iterations of the loop of `naive` for each nonzero: int64, in the order of `graph.edges()`.
+
+    A merge ends where one list does: by then it has passed the rows up to its last one, common rows in one iteration.
+    """
+    rows, ends = graph.row_idx.astype(np.int64), graph.col_ptr[1:]
+    place = graph.col_of.astype(np.int64) * graph.n + rows  # ascending: nonzeros by column, then by row
+    after, begin, end = np.arange(1, graph.m + 1), graph.col_ptr[rows], ends[rows]
+    both = (after < ends[graph.col_of]) & (begin < end)
+    last = np.minimum(rows[ends[graph.col_of] - 1], rows[np.maximum(end, 1) - 1])
+    passed = (
+        place.searchsorted(place - rows + last, "right") - after,
+        place.searchsorted(rows * graph.n + last, "right") - begin,
+    )
+    common = np.zeros(graph.m, np.int64)
+    for found in small.list_triangles(graph):
+        j, i, _ = found.astype(np.int64).T
+        common += bincount(place.searchsorted(j * graph.n + i), minlength=graph.m)
+    return np.where(both, passed[0] + passed[1] - common, 0)
 
 
 def lookups(graph):
@@ -107,18 +122,6 @@ def fold_sectors(graph, fold_bits, columns=200):
         without.append(sectors(rows // 8, 1))  # 8 rows a byte
         folded.append(sectors(np.where(fold[rows % fold_bits], rows // 8, 0), 1))
     return np.concatenate(without).mean(), np.concatenate(folded).mean()
-
-
-@jit
-def _merge_steps(col_ptr, row_idx, col_of, steps):
-    for e in range(row_idx.size):
-        i, j = row_idx[e], col_of[e]
-        p, p_end, q, q_end = e + 1, col_ptr[j + 1], col_ptr[i], col_ptr[i + 1]
-        while p < p_end and q < q_end:
-            x, y = row_idx[p], row_idx[q]
-            p += x <= y
-            q += y <= x
-            steps[e] += 1
 
 
 def compare(graphs, method, **options):

@@ -5,7 +5,7 @@ The time of an intersection depends on the lengths of its two lists. Real graphs
 
 import numpy as np
 
-from tcgpu.engines.native import jit
+from tcgpu.arrays import repeat
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
 
@@ -33,7 +33,7 @@ def graph(m, n, edges=1 << 20, *, seed=0):
     js = np.concatenate([first + spread(chance, first, firsts, second),
                          first + second + spread(chance, first, rest, third)], axis=1)  # fmt: skip
     i_rows = first + second + spread(chance, second, n, third)
-    lengths = np.repeat([js.shape[1], n, 0], [first, second, third])
+    lengths = repeat([js.shape[1], n, 0], [first, second, third])
     row_idx = np.concatenate([js.ravel(), i_rows.ravel()]).astype(np.int32)
     return Graph(np.concatenate([[0], np.cumsum(lengths)]), row_idx, name=f"{m} rows looked up among {n}")
 
@@ -55,31 +55,19 @@ def steps(m, n):
 
     A merge passes over every row of both. A search among n rows takes as many steps as n has binary digits.
     """
-    return _steps_of(min(m, n), max(m, n))[:2]
+    short, long = min(m, n), max(m, n)
+    return (short + long, short * long.bit_length()) if short else (0, 0)
 
 
 def work(graph):
     """The work of intersecting, for each edge (i, j), the rows of column j after i with all of column i: `lookups`, one
     for each row of the shorter list, `merge_steps` and `search_steps`; none where one of the lists is empty."""
-    totals = _work(graph.col_ptr, graph.row_idx, graph.col_of)
-    return dict(zip(("merge_steps", "search_steps", "lookups"), totals, strict=True))
-
-
-@jit
-def _steps_of(m, n):
-    if m == 0:
-        return 0, 0, 0
-    digits = 0
-    while n >> digits:
-        digits += 1
-    return m + n, m * digits, m
-
-
-@jit
-def _work(col_ptr, row_idx, col_of):
-    merge = search = lookups = 0
-    for e in range(row_idx.size):
-        rest, whole = col_ptr[col_of[e] + 1] - e - 1, col_ptr[row_idx[e] + 1] - col_ptr[row_idx[e]]
-        a, b, c = _steps_of(min(rest, whole), max(rest, whole))
-        merge, search, lookups = merge + a, search + b, lookups + c
-    return merge, search, lookups
+    rest = graph.col_ptr[1:][graph.col_of] - np.arange(1, graph.m + 1)
+    whole = graph.column_lengths[graph.row_idx].astype(np.int64)
+    short, long = np.minimum(rest, whole), np.maximum(rest, whole)
+    digits = np.frexp(long)[1].astype(np.int64)
+    return {
+        "merge_steps": int((rest + whole)[short > 0].sum()),
+        "search_steps": int((short * digits).sum()),
+        "lookups": int(short.sum()),
+    }

@@ -26,8 +26,9 @@ def blocks(size):
 
 
 def bincount(values, weights=None, minlength=0):
-    """`numpy.bincount`, for whole numbers of any type."""
-    return np.bincount(np.asarray(values).astype(np.intp, copy=False), weights, minlength)
+    """`numpy.bincount`, for whole numbers of any type; counts are int64."""
+    found = np.bincount(np.asarray(values).astype(np.intp, copy=False), weights, minlength)
+    return found if weights is not None else found.astype(np.int64, copy=False)
 
 
 def repeat(values, repeats):
