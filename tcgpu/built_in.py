@@ -155,7 +155,7 @@ METHODS: dict[str, Method] = {method.name: method for method in (
     ),
     _method(
         "cpu", "cpu", "ours",
-        "native threads: rows of bits for hubs; compared rows, packed words or bitmaps for the rest",
+        "rows of bits for hubs; compared rows, packed words or bitmaps for the rest; without Numba, NumPy",
         order="auto",
     ),
 )}  # fmt: skip

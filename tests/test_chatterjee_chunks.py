@@ -15,6 +15,7 @@ from strategies import sparse_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, MethodError
+from tcgpu.kernels.chatterjee import chunks as chunks_module
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, Search, bits_needed, costs, position, score, split
 
 GRAPHS = small_graphs() | {"road": tcgpu.generate.road(12, 12, 0.7, seed=1), "path": tcgpu.generate.path(50)}
@@ -38,8 +39,10 @@ def combinations(chunks):
         yield from (frozenset(chunks.vertices(c)[list(places)].tolist()) for places in first)
 
 
+@pytest.mark.parametrize("search", ["_search", "_search_in_numpy"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_levels_are_those_of_networkx(name):
+def test_levels_are_those_of_networkx(monkeypatch, name, search):
+    monkeypatch.setattr(chunks_module, "_search", getattr(chunks_module, search))
     graph = GRAPHS[name]
     chunks = small(graph, shared_bits=1000)
     nx_graph = graph.to_networkx()

@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import sampling
 import scipy.io
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -514,3 +515,49 @@ def test_streams_truncated_anywhere_are_refused(written, ending):
 def test_a_file_without_a_checksum_is_no_xz_file(written):
     with pytest.raises(GraphError, match=r"not a whole \.xz file"):
         read(written(lzma.compress(TEXT, lzma.FORMAT_ALONE), "x.txt.xz"))
+
+
+def test_lines_are_read_the_same_without_a_compiler(written, monkeypatch):
+    """Tables and what is none, in chunks of a few bytes, too: the same numbers, or the same words about the line."""
+    random = np.random.default_rng(8)
+    outcomes = []
+    for _ in range(3000 if sampling.full else 300):
+        width, separator, end = (
+            random.integers(1, 4),
+            random.choice([" ", "\t", ",", ";"]),
+            random.choice(["\n", "\r\n"]),
+        )
+        lines = [separator.join(map(str, random.integers(0, 60, width))) for _ in range(random.integers(0, 9))]
+        odd = ["", "# 5 6", "1  2", "3 4 5 6", "2,3", "1 x", "-1 2", f"7 {2**63}", " 1 2", '"1" 2', "1 2 0.5"]
+        for line in random.choice(odd, random.choice([0, 0, 1, 2])):
+            lines.insert(random.integers(0, len(lines) + 1), str(line))
+        text = files.Text(written("".join(f"{line}{end}" for line in ["% edges", *lines])))
+        low, count = int(random.choice([0, 1])), int(random.choice([30, 70, 2**33, 2**63]))
+        settings = {
+            "expected": "two numbers",
+            "loose": bool(random.random() < 0.7),
+            "widest": int(random.choice([0, 2])),
+        }
+        found = []
+        for numba in (True, False):
+            monkeypatch.setattr(scan, "NUMBA", numba)
+            monkeypatch.setattr(scan, "CHUNK", int(random.choice([3, 20, 1 << 14])))
+            try:
+                u, v, entries, layout = scan.rows(text, len(f"% edges{end}"), low, count, **settings)
+                found.append((u.tolist(), v.tolist(), u.dtype, entries, layout))
+            except GraphError as error:
+                found.append(str(error))
+        assert found[0] == found[1], (lines, settings)
+        outcomes.append(type(found[0]))
+    assert 50 < outcomes.count(str) < len(outcomes) - 50
+
+
+@pytest.mark.parametrize("end", [".txt", ".mtx", ".graph"])
+def test_files_are_written_the_same_without_a_compiler(monkeypatch, tmp_path, end):
+    graph = Graph.from_edges([0, 1, 2, 3, 3, 999], [1, 2, 0, 0, 1, 5], n=1001)
+    written = []
+    for numba in (True, False):
+        monkeypatch.setattr(scan, "NUMBA", numba)
+        write(graph, tmp_path / f"{numba}{end}")
+        written.append((tmp_path / f"{numba}{end}").read_bytes())
+    assert written[0] == written[1]

@@ -30,9 +30,10 @@ from math import comb
 
 import numpy as np
 
-from tcgpu.arrays import bincount
+from tcgpu.arrays import bincount, repeat
 from tcgpu.built_in import LAYOUTS
 from tcgpu.declarations import check_choice, check_integer
+from tcgpu.engines.choice import NUMBA
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
 
@@ -105,6 +106,23 @@ def _search(indptr, indices, root, level, queue):
                 queue[reached] = w
                 reached += 1
     return reached
+
+
+def _search_in_numpy(indptr, indices, root, level, queue):
+    """As `_search`, a level at a time; within a level, vertices are in ascending order."""
+    queue[0], level[root], depth, done, reached = root, 0, 0, 0, 1
+    while done < reached:
+        begin, depth = indptr[queue[done:reached]], depth + 1
+        many = indptr[queue[done:reached] + 1] - begin
+        near = indices[repeat(begin + many - np.cumsum(many), many) + np.arange(many.sum())]
+        near = np.unique(near[level[near] < 0])
+        level[near], queue[reached : reached + near.size] = depth, near
+        done, reached = reached, reached + near.size
+    return reached
+
+
+if not NUMBA:
+    _search = _search_in_numpy
 
 
 @jit

@@ -6,7 +6,7 @@ from tcgpu.lab.explorer.method_run import label_of
 BARS = (("total_ms", 0.86), ("process_ms", 0.62), ("kernel_ms", 0.38))  # nested: timing, height of its bar
 SHADES = {  # engine -> its name, the colours of the nested bars
     "gpu": ("GPU", ("#bee3f8", "#63b3ed", BLUE)),
-    "cpu": ("native threads", ("#feebc8", "#f6ad55", ORANGE)),
+    "cpu": ("CPU", ("#feebc8", "#f6ad55", ORANGE)),
     "sim": ("simulator", ("#edf2f7", "#a0aec0", DARK)),
 }
 POINTS = 8  # size of the letters

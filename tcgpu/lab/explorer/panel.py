@@ -25,7 +25,7 @@ from tcgpu.progress import part
 from tcgpu.records import Rows
 
 STYLE = element("style", Markup(Path(__file__).with_name("style.css").read_text()))
-ENGINES = {"best available": DEFAULT, "GPU": "gpu", "simulator": "sim", "native threads": "cpu"}  # label -> engine
+ENGINES = {"best available": DEFAULT, "GPU": "gpu", "simulator": "sim", "CPU": "cpu"}  # label -> engine
 DRAW_EVERY = 1.0  # seconds, while a run goes on
 RUN_LIMIT = 120.0  # seconds that a run may take in the simulator, unless another limit is entered
 MOST_SECONDS = 1_000_000  # that can be entered
@@ -328,7 +328,8 @@ class Explorer(widgets.VBox):
 
     def _time(self):
         """The time that the run has taken so far and, if it is long, its forecast."""
-        return f"{time.monotonic() - self._started:.1f} s{self._forecast}"
+        fixed = "" if self._thread.stoppable else "; this browser cannot stop it"
+        return f"{time.monotonic() - self._started:.1f} s{self._forecast}{fixed}"
 
     @elements.one_at_a_time
     def _show_code(self):

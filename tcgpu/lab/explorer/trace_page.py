@@ -28,7 +28,7 @@ def with_kernels(runs):
     """The method runs that have kernels; MethodError if none has."""
     kept = [run for run in runs if "sim" in METHODS[run.method].engines]
     if not kept:
-        raise MethodError("pick a method that runs kernels: native threads run none")
+        raise MethodError("pick a method that runs kernels: cpu runs none")
     return kept
 
 
