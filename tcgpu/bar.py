@@ -34,7 +34,10 @@ class Bar:
                           ncols=None if in_notebook else _columns(), bar_format=KNOWN if known else UNKNOWN,
                           delay=patience)  # fmt: skip
         self.thread = threading.Thread(target=self._refresh, name="tcgpu progress", daemon=True)
-        self.thread.start()
+        try:
+            self.thread.start()
+        except RuntimeError:  # there are no threads: what the work reports updates the bar
+            self.thread = None
 
     def show(self, done):
         with self.lock:
@@ -50,7 +53,8 @@ class Bar:
 
     def close(self):
         self.closed.set()
-        self.thread.join()
+        if self.thread:
+            self.thread.join()
         self.tqdm.close()
         del self.tqdm  # its end, too, swallows interrupts
 

@@ -6,6 +6,7 @@ the `order` that is asked for.
 
 import numpy as np
 
+from tcgpu import progress
 from tcgpu.arrays import bincount, repeat
 from tcgpu.engines.choice import in_numpy
 
@@ -37,6 +38,7 @@ def triples(graph):
         vertex[own.rank] = np.arange(own.n, dtype=np.int32)
     first = 0
     while first < own.m:
+        progress.pulse()
         last = max(first + 1, int(np.searchsorted(ends, (ends[first - 1] if first else 0) + PAIRS, side="right")))
         lengths = later[first:last]
         one = repeat(np.arange(first, min(last, own.m)), lengths)

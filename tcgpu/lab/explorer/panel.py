@@ -349,6 +349,8 @@ class Explorer(widgets.VBox):
         words = str(problem)
         if isinstance(problem, OSError) and problem.filename:
             words = f"{problem.filename}: {problem.strerror}"
+        elif isinstance(problem, MemoryError):
+            words = f"this takes more memory than there is here; take a smaller graph ({problem})"
         elif isinstance(problem, Exception) and not isinstance(problem, EXPECTED):
             self.failure, words = problem, f"{type(problem).__name__}: {problem}"
         if words not in self.message:
