@@ -12,6 +12,7 @@ import scipy.optimize
 import tcgpu
 from tcgpu import Graph, clean
 from tcgpu.cpu import cleaning, compact, counting, draws, per_vertex, small
+from tcgpu.distributed import Part
 from tcgpu.engines import choice
 from tcgpu.insight import sampling as sampling_of_tracing
 
@@ -147,6 +148,14 @@ def test_both_paths_give_the_same(monkeypatch):
         assert small.count(graph) == counting.count(graph)
         assert same(small.triangles(graph), per_vertex.triangles(graph))
         assert same(small.support(graph), per_vertex.support(graph))
+        (first, last), (low, high) = np.sort(random.integers(0, (graph.m + 1, n + 1), (2, 2)), axis=0).T.tolist()
+        part = Part(first, last, low, high)
+        assert small.count(graph, part) == counting.count(graph, part)
+        for by_edge in (True, False):
+            found = np.zeros(graph.m if by_edge else n, np.int64)
+            for place, values in per_vertex.tally(graph, by_edge, part):
+                found[place : place + values.size] += values
+            assert same(small.tally(graph, by_edge, part)[0][1], found)
         lists = (
             np.concatenate([np.empty((0, 3), np.int32), *found.list_triangles(graph)]) for found in (small, per_vertex)
         )

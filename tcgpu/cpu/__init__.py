@@ -37,6 +37,7 @@ import numpy as np
 from tcgpu.built_in import planner
 from tcgpu.cpu import small
 from tcgpu.declarations import check_integer
+from tcgpu.engines.choice import NUMBA
 from tcgpu.graph import as_graph
 
 _HOMES = {
@@ -46,7 +47,9 @@ _HOMES = {
     "orders": "in_order",
     "per_vertex": "in_edge_order_of tally widened",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()} | (
+    {} if NUMBA else {"tally": "small"}
+)
 
 
 def __getattr__(name):
@@ -57,8 +60,8 @@ def __getattr__(name):
 
 def count(graph, part=None, workers=None):
     """The number of triangles of a Graph (int), as `counting.count` finds it."""
-    if part is None and small.serves(graph):
-        return small.count(graph)
+    if (part is None or not NUMBA) and small.serves(graph):
+        return small.count(graph, part)
     from tcgpu.cpu import counting
 
     return counting.count(graph, part, workers)

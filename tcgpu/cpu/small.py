@@ -25,33 +25,35 @@ def serves(graph):
     return in_numpy(constant + of_edge * graph.m + of_pair * pairs)
 
 
-def triples(graph):
-    """Yield arrays of shape (some, 3): the vertices of each triangle once, in any order."""
-    own = graph.ordered("degree")
+def triples(graph, part=None):
+    """Yield arrays of shape (some, 3): the vertices of each triangle once, in any order. part: of which edges."""
+    own = graph.ordered("degree") if part is None else graph
+    begin, end, low, high = (0, own.m, 0, own.n) if part is None else (part.first, part.last, part.low, part.high)
     rows, columns = own.row_idx.astype(np.int64), own.col_of.astype(np.int64)
     edges = columns * own.n + rows  # ascending
     later = own.col_ptr[1:][columns] - np.arange(1, own.m + 1)  # rows after this one in its column
+    later[(rows < low) | (rows >= high)] = 0
     ends = np.cumsum(later)
     vertex = np.arange(own.n, dtype=np.int32)
     if own is not graph:
         vertex = np.empty_like(vertex)
         vertex[own.rank] = np.arange(own.n, dtype=np.int32)
-    first = 0
-    while first < own.m:
+    while begin < end:
         progress.pulse()
-        last = max(first + 1, int(np.searchsorted(ends, (ends[first - 1] if first else 0) + PAIRS, side="right")))
-        lengths = later[first:last]
-        one = repeat(np.arange(first, min(last, own.m)), lengths)
+        most = (ends[begin - 1] if begin else 0) + PAIRS
+        stop = min(max(begin + 1, int(np.searchsorted(ends, most, side="right"))), end)
+        lengths = later[begin:stop]
+        one = repeat(np.arange(begin, stop), lengths)
         other = one + 1 + np.arange(one.size) - repeat(np.cumsum(lengths) - lengths, lengths)
         found = _positions(edges, rows[one] * own.n + rows[other]) >= 0
         one, other = one[found], other[found]
         yield vertex[np.stack([columns[one], rows[one], rows[other]], axis=1)]
-        first = last
+        begin = stop
 
 
-def count(graph):
+def count(graph, part=None):
     """The number of triangles of a Graph (int)."""
-    return sum(map(len, triples(graph)))
+    return sum(map(len, triples(graph, part)))
 
 
 def finds_triangle(graph):
@@ -59,23 +61,28 @@ def finds_triangle(graph):
     return any(map(len, triples(graph)))
 
 
-def triangles(graph, order=None):
+def triangles(graph, order=None, part=None):
     """The number of triangles at each vertex (int64)."""
     found = np.zeros(graph.n, np.int64)
-    for rows in triples(graph):
+    for rows in triples(graph, part):
         found += bincount(rows.ravel(), minlength=graph.n)
     return found
 
 
-def support(graph, order=None):
+def support(graph, order=None, part=None):
     """The number of triangles at each edge (int64), in the order of `row_idx`."""
     found = np.zeros(graph.m, np.int64)
     edges = graph.col_of.astype(np.int64) * graph.n + graph.row_idx
-    for rows in triples(graph):
+    for rows in triples(graph, part):
         u, v, w = np.sort(rows, axis=1).astype(np.int64).T
         for low, high in ((u, v), (u, w), (v, w)):
             found += bincount(_positions(edges, low * graph.n + high), minlength=graph.m)
     return found
+
+
+def tally(graph, by_edge, part=None, workers=None):
+    """As `per_vertex.tally`."""
+    return [(0, (support if by_edge else triangles)(graph, part=part))]
 
 
 def list_triangles(graph, chunk=1 << 20, order=None):

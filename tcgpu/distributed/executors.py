@@ -11,7 +11,7 @@ import atexit
 import os
 import sys
 import threading
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from functools import cached_property
@@ -197,10 +197,24 @@ if hasattr(os, "register_at_fork"):  # a child starts its own: deleting the pare
 atexit.register(lambda: _pools[-1].clear())  # while the modules are whole that executors need to end
 
 
+class InTurn(Executor):
+    """Runs each call when it is submitted: in a browser there are no processes and no threads."""
+
+    _processes, _max_workers = (), 1
+
+    def submit(self, function, *args):
+        future = Future()
+        try:
+            future.set_result(function(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
 def own_pool(name):
     """The executor of a name from POOLS, started at its first use."""
-    if sys.platform == "emscripten":
-        raise GraphError(f"a browser has no threads and no processes: leave executor={name!r} out")
+    if sys.platform == "emscripten" and name != "gpus":
+        return InTurn()
     with _lock:
         if name not in _pools[-1]:
             _pools[-1][name] = POOLS[name]()

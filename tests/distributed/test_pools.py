@@ -654,8 +654,19 @@ def test_a_gpu_worker_that_is_killed_is_replaced():
 
 
 @pytest.mark.parametrize("name", ["threads", "processes"])
-def test_a_browser_has_no_pools(name, monkeypatch):
+def test_in_a_browser_parts_are_counted_in_turn(name, monkeypatch):
     monkeypatch.setattr("sys.platform", "emscripten")
-    with pytest.raises(GraphError, match=f"a browser has no threads and no processes: leave executor='{name}' out"):
-        tcgpu.count(tcgpu.generate.clique(5), executor=name)
-    assert tcgpu.count(tcgpu.generate.clique(5)) == 10
+    monkeypatch.setitem(executors.POOLS, name, None)
+    graph = tcgpu.generate.rmat(7, 4, seed=1)
+    assert tcgpu.count(graph, executor=name, engine="cpu", parts=9) == tcgpu.count(graph)
+    assert tcgpu.triangles(graph, executor=name, engine="cpu").tolist() == tcgpu.triangles(graph).tolist()
+    with pytest.raises(TcgpuError, match="fastest"):
+        tcgpu.count(graph, "fastest", executor=name)
+    failed = executors.own_pool(name).submit(divmod, 1, 0)
+    assert isinstance(failed.exception(), ZeroDivisionError)
+
+
+def test_a_browser_has_no_gpus(monkeypatch):
+    monkeypatch.setattr("sys.platform", "emscripten")
+    with pytest.raises(GraphError, match="executor 'gpus' has no GPU to work with"):
+        tcgpu.count(tcgpu.generate.clique(5), executor="gpus")
