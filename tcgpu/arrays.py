@@ -27,8 +27,7 @@ def blocks(size):
 
 def bincount(values, weights=None, minlength=0):
     """`numpy.bincount`, for whole numbers of any type; counts are int64."""
-    found = np.bincount(np.asarray(values).astype(np.intp, copy=False), weights, minlength)
-    return found if weights is not None else found.astype(np.int64, copy=False)
+    return np.asarray(np.bincount(np.asarray(values, np.intp), weights, minlength), "i8" if weights is None else "f8")
 
 
 def repeat(values, repeats):

@@ -37,7 +37,6 @@ import numpy as np
 from tcgpu.built_in import planner
 from tcgpu.cpu import small
 from tcgpu.declarations import check_integer
-from tcgpu.engines.choice import NUMBA
 from tcgpu.graph import as_graph
 
 _HOMES = {
@@ -47,9 +46,7 @@ _HOMES = {
     "orders": "in_order",
     "per_vertex": "in_edge_order_of tally widened",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()} | (
-    {} if NUMBA else {"tally": "small"}
-)
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name):
@@ -60,7 +57,7 @@ def __getattr__(name):
 
 def count(graph, part=None, workers=None):
     """The number of triangles of a Graph (int), as `counting.count` finds it."""
-    if (part is None or not NUMBA) and small.serves(graph):
+    if small.serves(graph, part):
         return small.count(graph, part)
     from tcgpu.cpu import counting
 

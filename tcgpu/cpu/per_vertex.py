@@ -17,12 +17,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu.arrays import blocks, locked, running_sums
+from tcgpu.cpu import small
 from tcgpu.cpu.cleaning import occurrences
 from tcgpu.cpu.counting import FAR, NEAR
 from tcgpu.cpu.edge_tally import add, add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, marking_workers, takes_any_v, workers_for
 from tcgpu.cpu.neighbourhoods import add_dense, add_dense_pairs, dense_rows, word_tally
 from tcgpu.cpu.orders import in_order, tally_plan
+from tcgpu.engines.choice import NUMBA
 from tcgpu.engines.native import fetch_add, inline, jit, prefetch, run_threads, shares, stoppable, stopped, uncounted
 
 MAX_COPIES = 4  # up to this many workers each have a result array; more workers share one, with atomic additions
@@ -87,6 +89,8 @@ def tally(graph, by_edge, part=None, workers=None):
     Without a part there is one array, from 0 on. With a part, only triangles u < v < w whose edge (u, v) is in it are
     tallied; there are then two arrays, for the ranges of u and of v, or one if these overlap.
     """
+    if not NUMBA:
+        return [(0, (small.support if by_edge else small.triangles)(graph, part=part))]
     if part is None:
         found, spans = _tallies(graph, by_edge, workers), [(0, graph.m if by_edge else graph.n)]
     else:

@@ -8,15 +8,17 @@ import numpy as np
 
 from tcgpu import progress
 from tcgpu.arrays import bincount, repeat
-from tcgpu.engines.choice import in_numpy
+from tcgpu.engines.choice import NUMBA, in_numpy
 
 MOST_EDGES = 1 << 20
 PAIRS = 1 << 18  # that are looked up at a time
 SECONDS = 1e-4, 2e-7, 1e-7  # of a call, and for each edge and pair, that this takes about
 
 
-def serves(graph):
+def serves(graph, part=None):
     """Whether the functions here are for this graph: it is small and Numba is not loaded, or there is no Numba."""
+    if part is not None:
+        return not NUMBA
     constant, of_edge, of_pair = SECONDS
     if graph.m > MOST_EDGES or not in_numpy(0):
         return in_numpy(np.inf)
@@ -78,11 +80,6 @@ def support(graph, order=None, part=None):
         for low, high in ((u, v), (u, w), (v, w)):
             found += bincount(_positions(edges, low * graph.n + high), minlength=graph.m)
     return found
-
-
-def tally(graph, by_edge, part=None, workers=None):
-    """As `per_vertex.tally`."""
-    return [(0, (support if by_edge else triangles)(graph, part=part))]
 
 
 def list_triangles(graph, chunk=1 << 20, order=None):
