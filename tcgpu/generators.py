@@ -221,7 +221,7 @@ def by_nonzeros(m: int, nonzeros_per_column: float, *, seed: int = 0):
     if m and n < 2 * longest + 1:
         raise GraphError(f"{m} edges at {nonzeros_per_column} nonzeros per column leave {n} vertices, too few")
     spread = min(4, (n - 1) // (2 * longest)) if m else 1
-    first = np.arange(n + 1) * m // max(n, 1)
+    first = np.arange(n + 1, dtype=np.int64) * m // max(n, 1)
     u = repeat(np.arange(n, dtype=np.int32), np.diff(first))
     place = np.arange(m) - first[u]
     reach = 1 + place * spread + _Random(seed).below(spread, m)
