@@ -63,7 +63,7 @@ def _columns():
     """The width of stderr's terminal, 80 if it reports 0, for which tqdm shows nothing; None if it is no terminal."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
-    except (OSError, ValueError):
+    except (AttributeError, OSError, ValueError):  # a browser has none
         return None
 
 

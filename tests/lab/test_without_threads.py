@@ -163,6 +163,7 @@ def test_what_takes_more_memory_than_there_is_says_so(browser, monkeypatch):
 
 
 def test_a_bar_is_shown_without_threads(monkeypatch, capsys):
+    monkeypatch.delattr("os.get_terminal_size")
     monkeypatch.setattr(bar, "threading", SimpleNamespace(Thread=Refused, RLock=threading.RLock, Event=threading.Event))
     with progress.progress(True, 10, "counting") as shown:
         shown.add(5)
