@@ -365,7 +365,7 @@ def of_columns(graph, work):
     """The sums of the work of the nonzeros of each column."""
     found = np.zeros(graph.n, np.float32)
     filled = np.flatnonzero(np.diff(graph.col_ptr))
-    found[filled] = np.add.reduceat(work, graph.col_ptr[filled])
+    found[filled] = np.add.reduceat(work, graph.col_ptr[filled].astype(np.intp))
     return found
 
 
@@ -390,8 +390,8 @@ def of_units(items, ends):
     sums, largest = [ones, counts.astype(np.float32)], [ones, np.minimum(1, counts).astype(np.float32)]
     for item in items:
         sums.append(np.zeros(counts.size, np.float32))
-        sums[-1][filled] = np.add.reduceat(item, ends[filled], dtype=float)
-        largest.append(np.maximum.reduceat(item, np.minimum(ends[:-1], item.size - 1)))
+        sums[-1][filled] = np.add.reduceat(item, ends[filled].astype(np.intp), dtype=float)
+        largest.append(np.maximum.reduceat(item, np.minimum(ends[:-1], item.size - 1).astype(np.intp)))
     return np.stack(sums, axis=1), np.stack(largest, axis=1)
 
 
@@ -417,7 +417,7 @@ def of_turns(graph, ends, units, work, lanes):
     np.maximum.at(most, turn, work)
     sums = np.zeros(units)
     filled = np.flatnonzero(turns)
-    sums[filled] = np.add.reduceat(most, begins[filled], dtype=float)
+    sums[filled] = np.add.reduceat(most, begins[filled].astype(np.intp), dtype=float)
     return np.stack([np.ones(units), turns, sums], axis=1)
 
 

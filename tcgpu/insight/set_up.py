@@ -166,7 +166,7 @@ def measure_columns(
     lengths = np.diff(col_ptr)
     filled = np.flatnonzero(lengths)
     far_count[:] = 0
-    far_count[filled] = np.add.reduceat(row_idx < first_near, col_ptr[filled], dtype=np.int32)
+    far_count[filled] = np.add.reduceat(row_idx < first_near, col_ptr[filled].astype(np.intp), dtype=np.int32)
     quad_count[:] = (lengths - far_count + 3) >> 2
     own = np.arange(lengths.size) % of == index  # of the columns from the last to the first
     found = lengths.size - 1 - np.flatnonzero((quad_count > heavy_quads)[::-1] & own)
@@ -219,7 +219,9 @@ def fill_tasks(in_ptr, in_end, begins, lengths, task_ptr, columns, pieces):
 def fill_filters(col_ptr, row_idx, filters):
     filters[:] = 0
     filled = np.flatnonzero(np.diff(col_ptr))
-    filters[filled] = np.bitwise_or.reduceat(np.uint64(1) << (row_idx & 63).astype(np.uint64), col_ptr[filled])
+    filters[filled] = np.bitwise_or.reduceat(
+        np.uint64(1) << (row_idx & 63).astype(np.uint64), col_ptr[filled].astype(np.intp)
+    )
 
 
 def try_filters(col_ptr, row_idx, col_of, filters, stride, tried):
