@@ -102,7 +102,7 @@ def queues(addresses, moment, partitions=PARTITIONS):
 
 def _indices(tests, steps, hand_out):
     """Which combination each lane tests at each step, and which lanes still have one."""
-    step, lane = np.arange(steps)[:, None], np.arange(WARP)
+    step, lane = np.arange(steps, dtype=np.int64)[:, None], np.arange(WARP, dtype=np.int64)
     if hand_out == "turns":
         index = step * WARP + lane
         return index, index < tests

@@ -10,7 +10,6 @@ seconds is refused. The user can set another limit, `max_seconds`; then nothing 
 
 import logging
 import math
-import sys
 import time
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
@@ -24,7 +23,8 @@ from tcgpu.errors import GraphError
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 
-NOTICE, LIMIT = (20.0, 120.0) if sys.platform == "emscripten" else (2.0, 30.0)  # seconds; a browser takes longer
+LIMIT = 30.0  # seconds that a simulated run may take, unless `max_seconds` is given
+NOTICE = 2.0 if hasattr(time, "thread_time") else LIMIT  # from which on it is announced; a browser is slow
 THREAD_US = 7.0  # microseconds to start a thread, and to add its count to those of its block
 SECONDS_OF_TRIAL = 1.47e-3  # what `_trial` takes on the machine that the costs were measured on
 
