@@ -2,7 +2,7 @@
 # path with spaces, and nothing here needs more than GNU make 3.81, a POSIX shell and Python.
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test report notebooks dist clean
+.PHONY: help lab test report site notebooks dist clean
 .SUFFIXES:
 
 PY := .venv/bin/python
@@ -36,6 +36,10 @@ test: .venv/test ## run the tests that this machine can; PARTS="core notebooks" 
 report: .venv/site ## run every notebook and write a site into report/; REPORT=--stored runs none
 	@$(PY) docs/site/build.py $(REPORT)
 
+site: .venv/site ## as report, into site/, with notebooks that run in a browser; PYODIDE=folder holds a copy of Pyodide
+	@$(PY) docs/site/build.py --live --into site $(REPORT)
+	@$(PY) docs/site/live.py --into site/live $(if $(PYODIDE),--pyodide "$(PYODIDE)")
+
 notebooks: .venv/test ## run every notebook and store its text outputs in place, as the tests compare them
 	@$(PY) notebooks/run.py store
 
@@ -43,9 +47,9 @@ dist: .venv/test ## build a wheel and a source archive into dist/, and try both 
 	@$(PY) -m hatchling build --directory dist
 	@$(PY) release/check_dist.py
 
-clean: ## remove what these commands made: .venv, report, archives in dist and caches
+clean: ## remove what these commands made: .venv, report, site, archives in dist and caches
 	rm -f dist/tcgpu-*.whl dist/tcgpu-*.tar.gz
-	rm -rf .venv report .hypothesis .pytest_cache .ruff_cache
+	rm -rf .venv report site .hypothesis .pytest_cache .ruff_cache
 	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
 # Each file records an installation, which is made anew when pyproject.toml changes.

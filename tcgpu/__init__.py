@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
+if sys.platform == "emscripten":  # in a browser each session is the first, of which Matplotlib would say so in a cell
+    importlib.import_module("logging").getLogger("matplotlib.font_manager").setLevel("ERROR")
+
 # module -> its public names
 _NAMES = {
     "api": "average_clustering clustering count is_triangle_free list_triangles support transitivity triangles",

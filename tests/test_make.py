@@ -11,7 +11,7 @@ import pytest
 from chromium import OPTIONS
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(not shutil.which("make"), reason="no make on this machine")]
-TARGETS = ("help", "lab", "test", "report", "notebooks", "dist", "clean")
+TARGETS = ("help", "lab", "test", "report", "site", "notebooks", "dist", "clean")
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def checkout(root, tmp_path):
 def make(folder, *arguments, **environment):
     """Run make there, without the environment variables of an outer make."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
-    given = ("PYTHON", "CUDA", "LAB", "PARTS", "REPORT")
+    given = ("PYTHON", "CUDA", "LAB", "PARTS", "PYODIDE", "REPORT")
     inherited = {key: value for key, value in inherited.items() if key not in given}
     environment = {**inherited, **environment}
     return subprocess.run(["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True)
@@ -70,7 +70,7 @@ def test_the_browser_tests_open_jupyterlab_as_make_does(checkout):
     ],
 )
 def test_the_driver_chooses_the_extras(checkout, cuda, lab, test):
-    for target, extras in (("lab", lab), ("report", f"site,{lab}"), ("test", test)):
+    for target, extras in (("lab", lab), ("report", f"site,{lab}"), ("site", f"site,{lab}"), ("test", test)):
         assert f"--editable '.[{extras}]'" in make(checkout, "--dry-run", target, f"CUDA={cuda}").stdout
 
 
@@ -139,7 +139,7 @@ def test_an_install_is_made_once_until_pyproject_changes(checkout):
 
 def test_clean_removes_only_what_make_made(checkout):
     kept = {checkout / "Makefile", checkout / "pyproject.toml", checkout / "tcgpu" / "graph.py"}
-    made = (".venv/bin/python", "report/index.html", "dist/tcgpu-1.whl", "tcgpu/__pycache__/graph.nbi")
+    made = (".venv/bin/python", "report/index.html", "site/index.html", "dist/tcgpu-1.whl", "tcgpu/__pycache__/graph.nbi")
     for path in (*made, "tcgpu/graph.py"):
         (checkout / path).parent.mkdir(parents=True, exist_ok=True)
         (checkout / path).touch()

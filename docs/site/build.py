@@ -4,7 +4,9 @@ Every notebook is run, or those that are named, or with --stored none; of the ot
 Steppers and traces are played by `tcgpu.player`. The pages are written by Sphinx with MyST-NB: its pages, and its
 search, work when they are opened as files. (Jupyter Book 2 needs a server for both, MkDocs for its search.)
 
-    python docs/site/build.py [--into FOLDER] [--stored | NOTEBOOK ...]
+With --live the pages of the notebooks link to those that `live.py` builds, which a visitor runs in the browser.
+
+    python docs/site/build.py [--into FOLDER] [--live] [--stored | NOTEBOOK ...]
 """
 
 import argparse
@@ -17,6 +19,7 @@ from pathlib import Path
 import nbformat
 import networkx as nx
 from docutils.utils.math import latex2mathml
+from nbformat.v4 import new_markdown_cell
 from sphinx.cmd.build import build_main
 
 import tcgpu
@@ -35,6 +38,10 @@ FORMULA = re.compile(r"\$([^$<\s](?:[^$<]*[^$<\s])?)\$")
 NO_PANEL = (
     '<p class="needs-python"><em>Here is a panel that runs kernels: it works where Python does, in Jupyter.</em></p>'
 )
+LIVE = """\
+<a href="{to}live/lab/index.html?path={name}.ipynb">{words}</a>: change and run {what} in your browser. Nothing is
+installed; Python takes about 20 seconds to start.
+"""
 INDEX = """\
 ---
 myst:
@@ -46,6 +53,7 @@ myst:
 How do you count the triangles of a graph fast on a GPU? The notebooks answer this question one kernel at a time, from
 four papers to our own method. Begin with the first one; the steppers in them can be played right here.
 
+{live}
 {openings}
 
 ```{{toctree}}
@@ -97,8 +105,11 @@ karate club: pick a warp, and step through its kernel with the arrow keys.
 """
 
 
-def lay_out(folder, notebooks):
-    """Make the folder that Sphinx reads: as the checkout, so that links hold. notebooks: paths of those to run."""
+def lay_out(folder, notebooks, live):
+    """Make the folder that Sphinx reads: as the checkout, so that links hold.
+
+    notebooks: paths of those to run. live: whether there are live ones, to link to.
+    """
     for part in ("data", "tcgpu", "notebooks", "benchmarks", "docs"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb", "site"))
     for name in (*(f"{page}.md" for page in PROJECT), "CITATION.cff", "LICENSE"):
@@ -119,6 +130,9 @@ def lay_out(folder, notebooks):
         notebook.cells = [cell for cell in notebook.cells if run.FOOTER not in cell.metadata.get("tags", [])]
         make_playable(notebook)
         openings[path.stem] = run.summary(notebook)
+        if live:
+            link = LIVE.format(to="../", name=path.stem, words="Open live", what="this notebook")
+            notebook.cells.insert(1, new_markdown_cell(link))
         nbformat.write(notebook, folder / "notebooks" / path.name)
     names = [Path(name).stem for name in run.reading_order()]
     listed = {
@@ -126,6 +140,7 @@ def lay_out(folder, notebooks):
             f"- [{openings[name][0]}](notebooks/{name}.ipynb): {without_links(openings[name][1])}" for name in names
         ],
         "notebooks": [f"notebooks/{name}" for name in names],
+        "live": [LIVE.format(to="", name=names[0], words="Try it now", what="the notebooks")] if live else [],
         "guides": [f"docs/{name}" for name in GUIDES],
     }
     (folder / "index.md").write_text(INDEX.format(**{key: "\n".join(lines) for key, lines in listed.items()}))
@@ -181,6 +196,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", type=Path, metavar="NOTEBOOK", help="run only these; default: all")
     parser.add_argument("--stored", action="store_true", help="run none")
+    parser.add_argument("--live", action="store_true", help="link to live notebooks")
     parser.add_argument("--into", type=Path, default=ROOT / "report", metavar="FOLDER", help="default: report")
     options = parser.parse_intermixed_args()
     chosen = [path.resolve() for path in options.notebooks]
@@ -191,7 +207,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         source, pages, doctrees = (Path(folder, name) for name in ("source", "pages", "doctrees"))
         source.mkdir()
-        lay_out(source, [] if options.stored else chosen or every)
+        lay_out(source, [] if options.stored else chosen or every, options.live)
         code = build_main(["-q", "-W", "--keep-going", "-d", str(doctrees), str(source), str(pages)])
         if code:
             sys.exit(code)

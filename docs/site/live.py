@@ -1,0 +1,138 @@
+"""Build the live notebooks of the site: JupyterLite, with Python in the browser and its simulator as the GPU.
+
+Any web server can serve the folder. Pyodide, Python for browsers, comes from where the kernel's package has it from, or
+is copied from a folder: of it what is used. tcgpu and what it needs lie beside it as wheels.
+
+    python docs/site/live.py [--into FOLDER] [--pyodide FOLDER]
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+KERNEL = {"display_name": "Python (Pyodide)", "language": "python", "name": "python"}  # by another name, Lab would ask
+EXTENSIONS = ("anywidget", "jupyterlab_widgets", "jupyterlite_pyodide_kernel")
+# of Pyodide: the packages that are loaded at once, the kernel's own among them, and what it starts from
+PACKAGES = ["numpy", "scipy", "matplotlib", "micropip", "ssl", "sqlite3", "jedi", "ipython"]
+CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
+SETTINGS = {  # of JupyterLab: what a visitor changes is in the browser's storage seconds later; no news are fetched
+    "@jupyterlab/docmanager-extension:plugin": {"autosaveInterval": 5},
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+FROM_WORKER = (
+    "../../../../wheels/"  # the kernel's worker lies in extensions/@jupyterlite/pyodide-kernel-extension/static
+)
+
+
+def wheels_into(folder):
+    """Have tcgpu's wheel there, and those that `live.txt` names."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
+    listed = Path(__file__).with_name("live.txt")
+    subprocess.run([*pip, "--only-binary=:all:", "--platform=any", "--dest", folder, "-r", listed], check=True)
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True)
+
+
+def copy_notebooks(folder):
+    """Copy the notebooks, with a kernel that a browser has, and the modules beside them."""
+    shutil.copytree(NOTEBOOKS, folder, ignore=shutil.ignore_patterns("run.py", "jupyter_settings", "__pycache__", ".*"))
+    for path in folder.glob("*.ipynb"):
+        notebook = nbformat.read(path, as_version=4)
+        notebook.metadata.kernelspec = KERNEL
+        nbformat.write(notebook, path)
+
+
+def copy_pyodide(source, folder):
+    """Copy what is used of Pyodide, and list no more in its lock file: so an import of more says that it is missing."""
+    folder.mkdir()
+    lock = json.loads((source / "pyodide-lock.json").read_text())
+    used, left = {}, [*PACKAGES]
+    while left:
+        name = left.pop().lower().replace("_", "-")
+        if name not in used:
+            used[name] = lock["packages"][name]
+            left += used[name]["depends"]
+    for name in (*CORE, *(package["file_name"] for package in used.values())):
+        shutil.copy(source / name, folder)
+    (folder / "pyodide-lock.json").write_text(json.dumps({**lock, "packages": used}))
+
+
+def finish(folder):
+    """Add our own bar to the page of JupyterLab, and leave out fonts in forms for browsers too old to run this."""
+    page = folder / "lab" / "index.html"
+    before, end, after = page.read_text().rpartition("</body>")
+    page.write_text(before + Path(__file__).with_name("live.html").read_text() + end + after)
+    for font in (folder / "build").glob("fa-*.woff2"):
+        for old in folder.glob(f"build/{font.stem}.*"):
+            if old != font:
+                old.unlink()
+
+
+def build(into, pyodide=None):
+    """Write the live notebooks into a folder, which is made anew. pyodide: the folder of a copy of Pyodide."""
+    with tempfile.TemporaryDirectory() as work:
+        work = Path(work)
+        wheels_into(work / "wheels")
+        copy_notebooks(work / "notebooks")
+        wheels = sorted((work / "wheels").glob("*.whl"))
+        extensions = [wheel for wheel in wheels if wheel.name.startswith(EXTENSIONS)]
+        python = [wheel for wheel in wheels if not wheel.name.startswith(EXTENSIONS[1:])]
+        kernel = {
+            "disablePyPIFallback": True,  # nothing is fetched from an index of packages
+            "loadPyodideOptions": {"packages": [*PACKAGES, *(FROM_WORKER + wheel.name for wheel in python)]},
+            **({"pyodideUrl": "./pyodide/pyodide.js"} if pyodide else {}),
+        }
+        config = {
+            "jupyter-lite-schema-version": 0,
+            "jupyter-config-data": {
+                "appName": "tcgpu",
+                "exposeAppInBrowser": True,
+                "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": kernel},
+            },
+        }
+        (work / "jupyter-lite.json").write_text(json.dumps(config))
+        (work / "overrides.json").write_text(json.dumps(SETTINGS))
+        options = {
+            "apps": ["lab"],
+            "contents": ["notebooks"],
+            "federated_extensions": [str(wheel) for wheel in extensions],
+            "ignore_sys_prefix": True,
+            "no_sourcemaps": True,
+            "no_unused_shared_packages": True,
+            "output_dir": "live",
+        }
+        (work / "jupyter_lite_config.json").write_text(json.dumps({"LiteBuildConfig": options}))
+        command = [sys.executable, "-m", "jupyterlite_core", "build"]
+        result = subprocess.run(command, cwd=work, capture_output=True, text=True)
+        if result.returncode:
+            sys.exit(result.stdout + result.stderr)
+        finish(work / "live")
+        (work / "live" / "wheels").mkdir()
+        for wheel in python:
+            shutil.copy(wheel, work / "live" / "wheels")
+        if pyodide:
+            copy_pyodide(pyodide, work / "live" / "pyodide")
+        shutil.rmtree(into, ignore_errors=True)
+        shutil.copytree(work / "live", into)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--into", type=Path, default=ROOT / "site" / "live", metavar="FOLDER", help="default: site/live"
+    )
+    parser.add_argument("--pyodide", type=Path, metavar="FOLDER", help="a copy of Pyodide; default: from its CDN")
+    options = parser.parse_args()
+    build(options.into, options.pyodide)
+    print(options.into / "lab" / "index.html")
+
+
+if __name__ == "__main__":
+    main()
