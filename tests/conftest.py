@@ -209,6 +209,25 @@ def lab(root, tmp_path, chromium):
 
 
 @pytest.fixture(scope="session")
+def live_site(root, tmp_path_factory, request, chromium):
+    """The folder of a site that has live notebooks, and only them; it is for all processes of a run."""
+    import live
+
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if hasattr(request.config, "workerinput") else base
+    return live.built(root, request.config.cache.mkdir("pyodide"), shared / "live")
+
+
+@pytest.fixture
+def live(live_site, chromium):
+    """A `live.Live`: a new browser, in which the live notebooks can be opened."""
+    from live import browsing, serving
+
+    with serving(live_site) as address, browsing(address, chromium) as live:
+        yield live
+
+
+@pytest.fixture(scope="session")
 def chromium():
     """Path of a Chromium to drive; tests that use it have the mark `browser`."""
     return browser()

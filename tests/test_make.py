@@ -139,7 +139,8 @@ def test_an_install_is_made_once_until_pyproject_changes(checkout):
 
 def test_clean_removes_only_what_make_made(checkout):
     kept = {checkout / "Makefile", checkout / "pyproject.toml", checkout / "tcgpu" / "graph.py"}
-    made = (".venv/bin/python", "report/index.html", "site/index.html", "dist/tcgpu-1.whl", "tcgpu/__pycache__/graph.nbi")
+    pages = ("report/index.html", "site/index.html")
+    made = (".venv/bin/python", *pages, "dist/tcgpu-1.whl", "tcgpu/__pycache__/graph.nbi")
     for path in (*made, "tcgpu/graph.py"):
         (checkout / path).parent.mkdir(parents=True, exist_ok=True)
         (checkout / path).touch()
