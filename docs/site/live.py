@@ -8,6 +8,7 @@ is copied from a folder: of it what is used. tcgpu and what it needs lie beside 
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ KERNEL = {"display_name": "Python (Pyodide)", "language": "python", "name": "pyt
 EXTENSIONS = ("anywidget", "jupyterlab_widgets", "jupyterlite_pyodide_kernel")
 # of Pyodide: the packages that are loaded at once, the kernel's own among them, and what it starts from
 PACKAGES = ["numpy", "scipy", "matplotlib", "micropip", "ssl", "sqlite3", "jedi", "ipython"]
+ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!docs/)[^)]*\)")
 CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
 SETTINGS = {  # of JupyterLab: what a visitor changes is in the browser's storage seconds later; no news are fetched
     "@jupyterlab/docmanager-extension:plugin": {"autosaveInterval": 5},
@@ -41,12 +43,20 @@ def wheels_into(folder):
 
 
 def copy_notebooks(folder):
-    """Copy the notebooks, with a kernel that a browser has, and the modules beside them."""
+    """Copy the notebooks, with a kernel that a browser has, and the modules beside them.
+
+    What lies in other folders of the checkout is not there: links to it go, but for those to guides; see live.html.
+    """
     shutil.copytree(NOTEBOOKS, folder, ignore=shutil.ignore_patterns("run.py", "jupyter_settings", "__pycache__", ".*"))
     for path in folder.glob("*.ipynb"):
         notebook = nbformat.read(path, as_version=4)
         notebook.metadata.kernelspec = KERNEL
-        nbformat.write(notebook, path)
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = ELSEWHERE.sub(r"\1", cell.source)
+        path.write_text(
+            json.dumps(notebook)
+        )  # nbformat would write a text as a list of lines, between which Lab has commas
 
 
 def copy_pyodide(source, folder):
