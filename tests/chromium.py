@@ -4,8 +4,10 @@ A test uses the fixture `lab` (see conftest.py). Screenshots go to report/screen
 """
 
 import contextlib
+import csv
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -116,6 +118,46 @@ class Lab:
         page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         return page
+
+
+class Panel:
+    """The explorer at this place of a page."""
+
+    def __init__(self, page, place=0):
+        self.page, self.whole = page, page.locator(".tcgpu-explorer").nth(place)
+        self.status, self.message = self.whole.locator(".tcgpu-status"), self.whole.locator(".tcgpu-message")
+        self.table = self.whole.locator(".tcgpu-table:visible")
+        self.chart = self.whole.locator("img:visible").first
+
+    def click(self, name):
+        self.whole.locator("button", has_text=re.compile(f"^\\s*{name}$")).click()
+
+    def turn_to(self, page):
+        self.whole.get_by_role("tab", name=page, exact=True).click()
+
+    def pick(self, label, option):
+        self.whole.get_by_label(label, exact=True).select_option(option)
+
+    def enter(self, label, entry):
+        """Enter something into a field; returns what it had before."""
+        field = self.whole.get_by_label(label, exact=True)
+        before = field.input_value()
+        field.fill(entry)
+        field.press("Enter")
+        assert field.input_value() == entry  # not drawn anew while it was typed
+        return before
+
+    def rows(self):
+        """The cells of the measured rows, without the recorded ones."""
+        lines = self.table.locator("tr:not(.recorded)").all()[1:]
+        return [line.locator("td").all_text_contents() for line in lines]
+
+    def saved(self):
+        """Click the link that saves the rows: the rows of the file."""
+        with self.page.expect_download() as download:
+            self.whole.locator("a.tcgpu-download").click()
+        with open(download.value.path(), newline="") as file:
+            return list(csv.DictReader(file))
 
 
 def without_outputs(notebook):
