@@ -95,9 +95,7 @@ class Lab:
 
     def screenshot(self, page, name):
         """page: the page, or a part of it."""
-        shots = self.root / "report" / "screenshots"
-        shots.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=shots / f"{name}.png")
+        screenshot(self.root, page, name)
 
     def _serve(self, arguments):
         environment = {**os.environ, "PYTHONPATH": f"{self.folder}:{self.root}"}
@@ -158,6 +156,13 @@ class Panel:
             self.whole.locator("a.tcgpu-download").click()
         with open(download.value.path(), newline="") as file:
             return list(csv.DictReader(file))
+
+
+def screenshot(root, page, name):
+    """Keep a picture of a page, or of a part of it, for a build server."""
+    shots = root / "report" / "screenshots"
+    shots.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=shots / f"{name}.png")
 
 
 def without_outputs(notebook):

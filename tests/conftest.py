@@ -220,11 +220,12 @@ def live_site(root, tmp_path_factory, request, chromium):
 
 @pytest.fixture
 def live(live_site, chromium):
-    """A `live.Live`: a new browser, in which the live notebooks can be opened."""
+    """A `live.Live`: a new browser, in which the live notebooks can be opened; all that they need is on the server."""
     from live import browsing, serving
 
     with serving(live_site) as address, browsing(address, chromium) as live:
         yield live
+        assert live.errors == [] and live.elsewhere() == []
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,51 @@
-"""Every notebook in a browser with nothing installed, as a visitor of the site has it: see live.py.
+"""The live notebooks of the site in a browser with nothing installed, as a visitor has them; see live.py.
 
 Without --full only the first notebooks, the one with an own kernel, and the explorer.
 """
 
+import json
+import re
+import time
+from pathlib import Path
+
 import nbformat
 import pytest
+from chromium import OPENS, Panel, screenshot
+from live import SHOWN, SOON, browsing, serving
 
 import run
 
 pytestmark = [pytest.mark.browser, pytest.mark.sim]
-NOTEBOOKS = sorted(path.stem for path in run.HERE.glob("*.ipynb"))
-ALWAYS = ("00", "01", "02", "03", "10", "explorer")
+OWN_KERNEL, EXPLORER = "10_your_kernel", "explorer"  # they have tests of their own
+ALWAYS = ("00", "01", "02", "03")
+NAMES = sorted({path.stem for path in run.HERE.glob("*.ipynb")} - {OWN_KERNEL, EXPLORER})
+KERNEL_PLUGIN = "@jupyterlite/pyodide-kernel-extension:kernel"
+FIRST_CODE = (
+    "jupyterapp.shell.currentWidget.content.widgets.find(({ model }) => model.type === 'code').model.sharedModel"
+)
+DIRTY = "jupyterapp.shell.currentWidget.context.model.dirty"
+
+KERNEL = """\
+@tcgpu.method(threads=64, blocks=32)
+def per_column(col_ptr, row_idx, total):
+    count = int64(0)
+    for j in range(cuda.grid(1), col_ptr.size - 1, cuda.gridsize(1)):
+        for e in range(col_ptr[j], col_ptr[j + 1]):
+            i = row_idx[e]
+            count += common(row_idx, e + 1, col_ptr[j + 1], col_ptr[i], col_ptr[i + 1])
+    cuda.atomic.add(total, 0, count)
+
+print(tcgpu.check(per_column).headline)
+print(tcgpu.trace(graphs["mesh"], per_column).totals()["load_requests"], "load requests")
+"""
+
+
+@pytest.fixture
+def expect():
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=SOON)
+    return expect
 
 
 def outputs(notebook):
@@ -23,12 +58,145 @@ def outputs(notebook):
     ]
 
 
+def run_and_compare(live, name):
+    """Run a notebook from its first to its last cell, and compare its outputs with those that are stored."""
+    page = live.open(f"{name}.ipynb")
+    found = outputs(live.run(page))
+    stored = outputs(nbformat.read(run.HERE / f"{name}.ipynb", as_version=4))
+    for this, before in zip(found, stored, strict=True):
+        assert this == before
+    return page
+
+
 @pytest.mark.parametrize(
-    "name", [name if name.startswith(ALWAYS) else pytest.param(name, marks=pytest.mark.full) for name in NOTEBOOKS]
+    "name", [name if name.startswith(ALWAYS) else pytest.param(name, marks=pytest.mark.full) for name in NAMES]
 )
-def test_a_notebook_has_the_outputs_that_are_stored(live, root, name):
-    path = root / "notebooks" / f"{name}.ipynb"
-    found = outputs(live.run(live.open(path.name)))
-    for this, stored in zip(found, outputs(nbformat.read(path, as_version=4)), strict=True):
-        assert this == stored
-    assert live.elsewhere() == []
+def test_a_notebook_has_the_outputs_that_are_stored(live, name):
+    run_and_compare(live, name)
+
+
+def test_a_kernel_is_edited_checked_and_traced(live, root, expect):
+    """The first kernel of the notebook, in its cell: made wrong, seen to be, and made right again."""
+    page = run_and_compare(live, OWN_KERNEL)
+    cell = page.locator(".jp-CodeCell", has_text="def per_column(").first
+    wrong = KERNEL.replace("atomic.add", "atomic.max")
+    for kernel, said in ((wrong, "per_column is not right."), (KERNEL, "per_column is right.")):
+        cell.locator(".cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(kernel)
+        page.keyboard.press("Shift+Enter")
+        expect(cell.locator(".jp-OutputArea")).to_contain_text(f"{said}\n176 load requests")
+    screenshot(root, page, "live_own_kernel")
+
+
+def test_the_explorer_counts_a_visitors_graph(live, root, expect, tmp_path):
+    page = run_and_compare(live, EXPLORER)
+    panel, player = Panel(page), page.locator(".tcgpu-player")
+    player.get_by_role("button", name="Next").click()
+    expect(player.locator(".count")).to_have_text("step 1 of 6")
+
+    # a file of the visitor's: uploaded, counted, traced, and in the sweep
+    (tmp_path / "mine.txt").write_text("0 1\n1 2\n2 0\n2 3\n3 0\n")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_title("Upload Files").click()
+    chooser.value.set_files(tmp_path / "mine.txt")
+    panel.click("a file")
+    panel.enter("path", "mine.txt")
+    expect(panel.whole).to_contain_text("4 vertices, 5 edges")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
+    assert [(row[1], row[4]) for row in panel.rows()] == [("naive", "2"), ("column_block", "2"), ("cpu", "2")]
+    panel.turn_to("Trace")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
+    screenshot(root, page, "live_explorer")
+
+    # a long run shows its progress, and is stopped within a second
+    panel.turn_to("Compare")
+    panel.enter("max seconds", "10000")
+    panel.click("generated")
+    panel.enter("scale", "13")
+    panel.whole.locator(".tcgpu-bar select").select_option("simulator")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile(r"^naive: \d+\.\d s of about \d+ \w+$"))
+    start = time.monotonic()
+    panel.click("Stop")
+    expect(panel.status).to_have_text(re.compile("^stopped after .* 0 rows$"))
+    assert time.monotonic() - start < 2, "a second, and what a busy machine adds"
+
+
+def test_what_a_visitor_changes_stays_until_it_is_reset(live):
+    page = live.open(f"{OWN_KERNEL}.ipynb")
+    stored = page.evaluate(f"{FIRST_CODE}.getSource()")
+    page.evaluate(f"{FIRST_CODE}.setSource('print(42)')")
+    page.wait_for_function(f"{DIRTY} === true", timeout=OPENS)
+    page.wait_for_function(f"{DIRTY} === false", timeout=OPENS)
+    page.reload()
+    page.wait_for_function(SHOWN, timeout=OPENS)
+    assert page.evaluate(f"{FIRST_CODE}.getSource()") == "print(42)" != stored
+    page.get_by_role("button", name="Reset my changes").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Clear", exact=True).click()
+    page.wait_for_function(SHOWN, timeout=OPENS)
+    assert page.evaluate(f"{FIRST_CODE}.getSource()") == stored
+
+
+def test_pages_and_live_notebooks_lead_to_each_other(live):
+    page = live.open(f"{OWN_KERNEL}.ipynb")
+    assert page.locator("#tcgpu-bar output").text_content().startswith("Python is starting")
+    leads_to = page.get_by_text("Read this page without running it").evaluate("link => link.href")
+    assert leads_to == f"{live.address}notebooks/{OWN_KERNEL}.html"
+    with live.context.expect_page() as opened:
+        page.locator(".jp-RenderedMarkdown a[href*='your_own_kernel.md']").first.click()
+    assert opened.value.url == f"{live.address}docs/your_own_kernel.html"
+
+
+EXECUTE = """async (code) => {
+  const { sessionContext } = window.jupyterapp.shell.currentWidget, said = [];
+  await sessionContext.ready;
+  const asked = sessionContext.session.kernel.requestExecute({ code });
+  asked.onIOPub = ({ content }) => said.push(content.text ?? content.evalue ?? "");
+  await asked.done;
+  return said.join("");
+}"""
+TRACE = "import tcgpu; print(tcgpu.trace(tcgpu.generate.mesh(8, 8), 'naive').totals()['load_requests'])"
+
+
+@pytest.mark.full
+def test_the_first_trace_comes_soon(live):
+    start = time.monotonic()
+    page = live.open("00_start_here.ipynb")
+    page.set_default_timeout(SOON)
+    assert page.evaluate(EXECUTE, TRACE) == "60\n"
+    assert time.monotonic() - start < 45
+
+
+@pytest.mark.full
+def test_without_a_copy_pyodide_comes_from_where_the_kernel_has_it_from(live_site, chromium):
+    """What is asked for from elsewhere is answered from the copy. (A service worker would ask past the test.)"""
+    copy = live_site / "live" / "pyodide"
+    config = json.loads((live_site / "live" / "jupyter-lite.json").read_text())
+    del config["jupyter-config-data"]["litePluginSettings"][KERNEL_PLUGIN]["pyodideUrl"]
+    with serving(live_site) as address, browsing(address, chromium, service_workers="block") as live:
+        live.context.route("**/live/jupyter-lite.json", lambda route: route.fulfill(json=config))
+        live.context.route(
+            lambda url: not url.startswith(address),
+            lambda route: route.fulfill(path=copy / Path(route.request.url).name),
+        )
+        page = live.open("00_start_here.ipynb")
+        page.set_default_timeout(SOON)
+        assert page.evaluate(EXECUTE, TRACE) == "60\n"
+        assert len({url.rpartition("/")[0] for url in live.elsewhere()}) == 1
+
+
+def test_the_site_is_small(live_site):
+    """Without Pyodide 25 MB; of it 57 MB. What a notebook waits for is as large as live.html says."""
+
+    def megabytes(*folders):
+        return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file()) / 1e6
+
+    live = live_site / "live"
+    pyodide, loaded = megabytes(live / "pyodide"), megabytes(live / "pyodide", live / "wheels")
+    assert megabytes(live) - pyodide < 25 and 40 < pyodide < 57 and not list(live.rglob("*.map"))
+    [said] = re.findall(r"Python is starting: (\d+) MB", (live / "lab" / "index.html").read_text())
+    assert float(said) == pytest.approx(loaded, rel=0.1)

@@ -18,7 +18,7 @@ IDS = """() => [...document.querySelectorAll("[id], [name]")].flatMap((one) => [
 def site(root, tmp_path_factory):
     """The folder of a site that was built once."""
     into = tmp_path_factory.mktemp("the site") / "pages"
-    command = [sys.executable, root / "docs" / "site" / "build.py", "--into", into, root / "notebooks" / RUN]
+    command = [sys.executable, root / "docs" / "site" / "build.py", "--live", "--into", into, root / "notebooks" / RUN]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == str(into / "index.html") and result.stderr == f"run: {RUN}\n"
@@ -61,11 +61,22 @@ def test_every_link_leads_somewhere(site, page):
     for path, found in links.items():
         for link in found:
             url, anchor = urldefrag(link)
+            if "/live/" in link:  # which is not built here
+                continue
             if not link or urlparse(url).scheme in ("https", "data", "mailto"):
                 continue
             target = type(site)(unquote(urlparse(url).path))
             assert target.is_file() and target.is_relative_to(site), f"{path.name} links to {link}"
             assert not anchor or unquote(anchor) in ids[target], f"{path.name} links to {link}"
+
+
+@pytest.mark.parametrize("page", ["light"], indirect=True)
+def test_each_notebook_can_be_opened_live(site, page):
+    live = (site / "live" / "lab" / "index.html").as_uri()
+    for path in [site / "index.html", *(site / "notebooks").glob("*.html")]:
+        page.goto(path.as_uri())
+        name = "00_start_here" if path.stem == "index" else path.stem
+        assert [link for link in page.evaluate(LINKS) if "/live/" in link] == [f"{live}?path={name}.ipynb"]
 
 
 @pytest.mark.parametrize("page", ["light"], indirect=True)
