@@ -82,7 +82,7 @@ class Live:
     def __init__(self, address, context):
         self.address, self.context, self.asked, self.errors = address, context, [], []
         context.on("request", lambda request: self.asked.append(request.url))
-        context.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
+        context.on("console", self._keep_error)
 
     def open(self, notebook):
         """A page with a notebook in JupyterLite; its kernel may still be starting."""
@@ -95,6 +95,11 @@ class Live:
         """Run all cells of the notebook that is open; returns it with its new outputs."""
         page.set_default_timeout(SOON)
         return nbformat.from_dict(page.evaluate(RUN))
+
+    def _keep_error(self, message):
+        of_browser = message.location["url"].endswith("/favicon.ico")  # for which browsers ask by themselves
+        if message.type == "error" and not of_browser:
+            self.errors.append(message.text)
 
     def elsewhere(self):
         """What was asked for from other places than the server."""
