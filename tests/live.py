@@ -29,6 +29,11 @@ RUN = """async () => {
   return widget.content.model.toJSON();
 }"""
 
+SCROLL = """async (selector) => {  // JupyterLab hides the cells that are far off
+  const { content } = window.jupyterapp.shell.currentWidget;
+  await content.scrollToItem(content.widgets.findIndex(({ node }) => node.querySelector(selector)), "start");
+}"""
+
 
 def pyodide(root, folder):
     """The folder of a copy of Pyodide, which is kept in `folder`; skips the test if its wheel cannot be had."""
@@ -95,6 +100,10 @@ class Live:
         """Run all cells of the notebook that is open; returns it with its new outputs."""
         page.set_default_timeout(SOON)
         return nbformat.from_dict(page.evaluate(RUN))
+
+    def scroll_to(self, page, selector):
+        """Scroll to the first cell that has an element of this kind."""
+        page.evaluate(SCROLL, selector)
 
     def _keep_error(self, message):
         of_browser = message.location["url"].endswith("/favicon.ico")  # for which browsers ask by themselves

@@ -92,16 +92,18 @@ def test_a_kernel_is_edited_checked_and_traced(live, root, expect):
 def test_the_explorer_counts_a_visitors_graph(live, root, expect, tmp_path):
     page = run_and_compare(live, EXPLORER)
     panel, player = Panel(page), page.locator(".tcgpu-player")
+    live.scroll_to(page, ".tcgpu-player")
     player.get_by_role("button", name="Next").click()
     expect(player.locator(".count")).to_have_text("step 1 of 6")
 
-    # a file of the visitor's: uploaded, counted, traced, and in the sweep
+    live.scroll_to(page, ".tcgpu-explorer")
+
+    # a file of the visitor's: uploaded, counted, and traced
     (tmp_path / "mine.txt").write_text("0 1\n1 2\n2 0\n2 3\n3 0\n")
-    with page.expect_file_chooser() as chooser:
-        page.get_by_title("Upload Files").click()
-    chooser.value.set_files(tmp_path / "mine.txt")
     panel.click("a file")
-    panel.enter("path", "mine.txt")
+    with page.expect_file_chooser() as chooser:
+        panel.whole.locator(".widget-upload").click()
+    chooser.value.set_files(tmp_path / "mine.txt")
     expect(panel.whole).to_contain_text("4 vertices, 5 edges")
     panel.click("Run")
     expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
@@ -116,6 +118,7 @@ def test_the_explorer_counts_a_visitors_graph(live, root, expect, tmp_path):
     panel.enter("max seconds", "10000")
     panel.click("generated")
     panel.enter("scale", "13")
+    expect(panel.whole).to_contain_text("8,192 vertices")
     panel.whole.locator(".tcgpu-bar select").select_option("simulator")
     panel.click("Run")
     expect(panel.status).to_have_text(re.compile(r"^naive: \d+\.\d s of about \d+ \w+$"))

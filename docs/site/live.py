@@ -25,10 +25,9 @@ EXTENSIONS = ("anywidget", "jupyterlab_widgets", "jupyterlite_pyodide_kernel")
 PACKAGES = ["numpy", "scipy", "matplotlib", "micropip", "ssl", "sqlite3", "jedi", "ipython"]
 ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!docs/)[^)]*\)")
 CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
-SETTINGS = {  # of JupyterLab: what a visitor changes is in the browser's storage seconds later; no news are fetched
-    "@jupyterlab/docmanager-extension:plugin": {"autosaveInterval": 5},
-    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
-}
+# of JupyterLab, as `make lab` has them; what a visitor changes is in the browser's storage five seconds later
+SETTINGS = json.loads((NOTEBOOKS / "jupyter_settings" / "overrides.json").read_text())
+SETTINGS["@jupyterlab/docmanager-extension:plugin"] = {"autosaveInterval": 5}
 FROM_WORKER = (
     "../../../../wheels/"  # the kernel's worker lies in extensions/@jupyterlite/pyodide-kernel-extension/static
 )
