@@ -4,6 +4,8 @@ import base64
 import importlib.util
 import json
 import re
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -82,3 +84,11 @@ def test_notebooks_of_other_folders_are_refused(build, tmp_path, monkeypatch, ca
     with pytest.raises(SystemExit):
         build.main()
     assert "a NOTEBOOK is one of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options, said", [(["--pyodide", "{}"], "no copy of Pyodide"), (["--into", "{}"], "left as")])
+def test_live_notebooks_need_a_pyodide_and_a_folder_of_their_own(root, tmp_path, options, said):
+    (tmp_path / "mine").touch()
+    command = [sys.executable, root / "docs" / "site" / "live.py", *(text.format(tmp_path) for text in options)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2 and said in result.stderr and (tmp_path / "mine").exists()

@@ -38,7 +38,8 @@ def wheels_into(folder):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
     listed = Path(__file__).with_name("live.txt")
     subprocess.run([*pip, "--only-binary=:all:", "--platform=any", "--dest", folder, "-r", listed], check=True)
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
 def copy_notebooks(folder):
@@ -139,6 +140,10 @@ def main():
     )
     parser.add_argument("--pyodide", type=Path, metavar="FOLDER", help="a copy of Pyodide; default: from its CDN")
     options = parser.parse_args()
+    if options.pyodide and not (options.pyodide / "pyodide-lock.json").is_file():
+        parser.error(f"{options.pyodide} holds no copy of Pyodide: no pyodide-lock.json")
+    if options.into.exists() and not (options.into / "jupyter-lite.json").is_file():
+        parser.error(f"{options.into} was not made by this script; it is left as it is")
     build(options.into, options.pyodide)
     print(options.into / "lab" / "index.html")
 
