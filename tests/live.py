@@ -18,16 +18,16 @@ from chromium import CHROMIUM, OPENS
 
 # No name but the server's own is looked up: whatever the pages ask for, nothing leaves this machine.
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-SOON = 240_000  # milliseconds in which a notebook has run, on a machine that is busy, too
+SOON = 200_000  # milliseconds in which a notebook has run, on a machine that is busy, too
 SHOWN = "window.jupyterapp?.shell?.currentWidget?.content?.widgets?.length > 1"
-RUN = """async () => {
+RUN = """() => { window.done = null; (async () => {
   const { commands, shell } = window.jupyterapp, widget = shell.currentWidget;
   await widget.context.ready;
   await widget.sessionContext.ready;  // before that, JupyterLab asks for a kernel
   await commands.execute("notebook:clear-all-cell-outputs");
   await commands.execute("notebook:run-all-cells");
-  return widget.content.model.toJSON();
-}"""
+  window.done = widget.content.model.toJSON();
+})(); }"""
 
 SCROLL = """async (selector) => {  // JupyterLab hides the cells that are far off
   const { content } = window.jupyterapp.shell.currentWidget;
@@ -98,8 +98,9 @@ class Live:
 
     def run(self, page):
         """Run all cells of the notebook that is open; returns it with its new outputs."""
-        page.set_default_timeout(SOON)
-        return nbformat.from_dict(page.evaluate(RUN))
+        page.evaluate(RUN)
+        page.wait_for_function("window.done", timeout=SOON)
+        return nbformat.from_dict(page.evaluate("window.done"))
 
     def scroll_to(self, page, selector):
         """Scroll to the first cell that has an element of this kind."""

@@ -170,7 +170,6 @@ TRACE = "import tcgpu; print(tcgpu.trace(tcgpu.generate.mesh(8, 8), 'naive').tot
 def test_the_first_trace_comes_soon(live):
     start = time.monotonic()
     page = live.open("00_start_here.ipynb")
-    page.set_default_timeout(SOON)
     assert page.evaluate(EXECUTE, TRACE) == "60\n"
     assert time.monotonic() - start < 45
 
@@ -188,7 +187,6 @@ def test_without_a_copy_pyodide_comes_from_where_the_kernel_has_it_from(live_sit
             lambda route: route.fulfill(path=copy / Path(route.request.url).name),
         )
         page = live.open("00_start_here.ipynb")
-        page.set_default_timeout(SOON)
         assert page.evaluate(EXECUTE, TRACE) == "60\n"
         assert len({url.rpartition("/")[0] for url in live.elsewhere()}) == 1
 

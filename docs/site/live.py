@@ -23,14 +23,12 @@ KERNEL = {"display_name": "Python (Pyodide)", "language": "python", "name": "pyt
 EXTENSIONS = ("anywidget", "jupyterlab_widgets", "jupyterlite_pyodide_kernel")
 # of Pyodide: the packages that are loaded at once, the kernel's own among them, and what it starts from
 PACKAGES = ["numpy", "scipy", "matplotlib", "micropip", "ssl", "sqlite3", "jedi", "ipython"]
-ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!docs/)[^)]*\)")
 CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
+ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!docs/)[^)]*\)")  # a link to a folder that is not there
 # of JupyterLab, as `make lab` has them; what a visitor changes is in the browser's storage five seconds later
 SETTINGS = json.loads((NOTEBOOKS / "jupyter_settings" / "overrides.json").read_text())
 SETTINGS["@jupyterlab/docmanager-extension:plugin"] = {"autosaveInterval": 5}
-FROM_WORKER = (
-    "../../../../wheels/"  # the kernel's worker lies in extensions/@jupyterlite/pyodide-kernel-extension/static
-)
+FROM_WORKER = "../../../../wheels/"  # the kernel's worker lies four folders deep, in extensions/
 
 
 def wheels_into(folder):
@@ -54,16 +52,14 @@ def copy_notebooks(folder):
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 cell.source = ELSEWHERE.sub(r"\1", cell.source)
-        path.write_text(
-            json.dumps(notebook)
-        )  # nbformat would write a text as a list of lines, between which Lab has commas
+        path.write_text(json.dumps(notebook))  # nbformat writes texts as lists of lines; Lab shows commas between them
 
 
 def copy_pyodide(source, folder):
     """Copy what is used of Pyodide, and list no more in its lock file: so an import of more says that it is missing."""
     folder.mkdir()
     lock = json.loads((source / "pyodide-lock.json").read_text())
-    used, left = {}, [*PACKAGES]
+    used, left = {}, PACKAGES.copy()
     while left:
         name = left.pop().lower().replace("_", "-")
         if name not in used:
@@ -135,14 +131,14 @@ def build(into, pyodide=None):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--into", type=Path, default=ROOT / "site" / "live", metavar="FOLDER", help="default: site/live"
-    )
+    default = ROOT / "site" / "live"
+    parser.add_argument("--into", type=Path, default=default, metavar="FOLDER", help="default: site/live")
     parser.add_argument("--pyodide", type=Path, metavar="FOLDER", help="a copy of Pyodide; default: from its CDN")
     options = parser.parse_args()
     if options.pyodide and not (options.pyodide / "pyodide-lock.json").is_file():
         parser.error(f"{options.pyodide} holds no copy of Pyodide: no pyodide-lock.json")
-    if options.into.exists() and not (options.into / "jupyter-lite.json").is_file():
+    there = [*options.into.glob("*")]
+    if there and options.into / "jupyter-lite.json" not in there:
         parser.error(f"{options.into} was not made by this script; it is left as it is")
     build(options.into, options.pyodide)
     print(options.into / "lab" / "index.html")
