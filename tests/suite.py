@@ -61,7 +61,7 @@ PARTS = [
         ],
         2,
     ),
-    Part("browser", ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal"], 2),
+    Part("browser", ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal"], 4.5),
 ]
 
 
