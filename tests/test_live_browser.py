@@ -79,6 +79,7 @@ def test_a_kernel_is_edited_checked_and_traced(live, root, expect):
     """The first kernel of the notebook, in its cell: made wrong, seen to be, and made right again."""
     page = run_and_compare(live, OWN_KERNEL)
     cell = page.locator(".jp-CodeCell", has_text="def per_column(").first
+    live.scroll_to(page, "a[href^='#Step-1']")  # its heading
     wrong = KERNEL.replace("atomic.add", "atomic.max")
     for kernel, said in ((wrong, "per_column is not right."), (KERNEL, "per_column is right.")):
         cell.locator(".cm-content").click()

@@ -46,6 +46,7 @@ def copy_notebooks(folder):
     What lies in other folders of the checkout is not there: links to it go, but for those to guides; see live.html.
     """
     shutil.copytree(NOTEBOOKS, folder, ignore=shutil.ignore_patterns("run.py", "jupyter_settings", "__pycache__", ".*"))
+    shutil.copy(ROOT / "benchmarks" / "papers.py", folder)  # which report_charts imports
     for path in folder.glob("*.ipynb"):
         notebook = nbformat.read(path, as_version=4)
         notebook.metadata.kernelspec = KERNEL
