@@ -109,7 +109,7 @@ class Live:
     def _keep_error(self, message):
         of_browser = message.location["url"].endswith("/favicon.ico")  # for which browsers ask by themselves
         if message.type == "error" and not of_browser:
-            self.errors.append(message.text)
+            self.errors.append(f"{message.text}: {message.location['url']}")
 
     def elsewhere(self):
         """What was asked for from other places than the server."""
