@@ -54,7 +54,7 @@ def test_a_graph_may_be_a_path(tmp_path):
         ),
         (lambda: tcgpu.support(KITE, [1]), TypeError, r"support\(\) too many .*; it takes graph, method"),
         (lambda: tcgpu.generate.clique(5, m=1), TypeError, r"clique\(\) got .* 'm'; it takes n, seed"),
-        (lambda: tcgpu.count(KITE, enginee="cpu"), MethodError, r"no knob 'enginee' \(did you mean 'engine'\?\)"),
+        (lambda: tcgpu.count(KITE, engine_="cpu"), MethodError, r"no knob 'engine_' \(did you mean 'engine'\?\)"),
         (lambda: tcgpu.trace(KITE, 3), MethodError, "a method is what tcgpu.method makes of a function, not 3"),
         (lambda: tcgpu.estimate(KITE, len), MethodError, "decorate it with @tcgpu.method"),
         (lambda: tcgpu.estimate(KITE, ["naive", "bitmap"], warp=3), MethodError, "no knob 'warp' in naive or bitmap"),

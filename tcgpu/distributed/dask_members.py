@@ -17,8 +17,7 @@ from weakref import WeakKeyDictionary
 
 from tcgpu.distributed import division, worker
 from tcgpu.distributed.executors import RESTARTS
-from tcgpu.distributed.groups import GpuGroup
-from tcgpu.engines import runtime
+from tcgpu.distributed.groups import GpuGroup, nccl
 from tcgpu.engines.choice import visible_gpus
 from tcgpu.errors import GraphError, WorkerLost
 from tcgpu.graph import edge_arrays
@@ -192,7 +191,7 @@ def _restart(client, members, futures):
 
 def _gpus_here():
     """PROCESS, CUDA_VISIBLE_DEVICES, and how many GPUs are visible; None without one, or without NCCL."""
-    if worker.engine_here() != "gpu" or runtime.nccl() is None:
+    if worker.engine_here() != "gpu" or nccl() is None:
         return None
     return PROCESS, os.environ.get("CUDA_VISIBLE_DEVICES"), visible_gpus()
 

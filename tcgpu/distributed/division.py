@@ -24,7 +24,7 @@ import numpy as np
 
 from tcgpu.distributed import divided, worker
 from tcgpu.distributed.executors import RESTARTS, gpu_names
-from tcgpu.distributed.groups import GpuGroup
+from tcgpu.distributed.groups import GpuGroup, nccl
 from tcgpu.engines import runtime
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import GraphError, WorkerLost
@@ -202,7 +202,7 @@ def divides(edges, workers, method, order, parts, resume, knobs):
     able = plain and set(knobs) <= KNOBS
     if workers.dask is not None and not on_gpus:
         return able
-    able = able and workers.name == "gpus" and runtime.nccl() is not None
+    able = able and workers.name == "gpus" and nccl() is not None
     if on_gpus and not able:
         raise GraphError(
             "edges in parts on GPUs are counted by executor='gpus', with method 'adaptive' in degree order, and NCCL "

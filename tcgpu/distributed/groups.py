@@ -23,6 +23,11 @@ STREAM = 0  # CUDA's default stream, in which kernels are launched
 SETTINGS = {"NCCL_NVLS_ENABLE": "0"}  # of NCCL: without multicast over NVLink
 
 
+def nccl():
+    """CuPy's module for NCCL, with which GPUs exchange arrays; None if there is none."""
+    return runtime.named("gpu").nccl() if runtime.ENGINE == "gpu" else None
+
+
 class GpuGroup:
     """GPUs of one machine or of several. key: the same for all members, from `new_key` of any process that goes on.
 
@@ -32,14 +37,14 @@ class GpuGroup:
 
     @staticmethod
     def new_key():
-        return runtime.nccl().get_unique_id()
+        return nccl().get_unique_id()
 
     def __init__(self, key, rank, size):
         self.rank, self.size = rank, size
         self.sent_bytes = 0  # from this member to others, in one count
         self._failed = False
         os.environ |= SETTINGS
-        self._nccl = runtime.nccl()
+        self._nccl = nccl()
         self._communicator = self._nccl.NcclCommunicator(size, key, rank)  # waits for all members
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._communicator))  # so that Python never deletes it
         self._types = {np.dtype(np.int32): self._nccl.NCCL_INT32, np.dtype(np.int64): self._nccl.NCCL_INT64}

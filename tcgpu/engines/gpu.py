@@ -271,7 +271,7 @@ class Engine(Staged):
         return _cupy().ndarray(shared.size, shared.dtype, pointer)
 
     def nccl(self):
-        """See `runtime.nccl`."""
+        """See `distributed.groups.nccl`."""
         from cupy.cuda import nccl
 
         return nccl if nccl.available else None

@@ -231,11 +231,6 @@ def use_gpu(number):
         named("gpu").use(number)
 
 
-def nccl():
-    """CuPy's module for NCCL, with which GPUs exchange arrays; None if there is none."""
-    return named("gpu").nccl() if ENGINE == "gpu" else None
-
-
 _pretended = ContextVar("pretended", default=None)  # the Facts of `as_device`
 
 
@@ -269,8 +264,7 @@ def fits(size):
 def freed_afterwards():
     """Return all device memory that is taken inside the `with`, and not kept by the caller, to the driver at its end.
 
-    After an error, the functions that it ended lose their local variables: they may be arrays. So do those that the
-    garbage collector is to free, as the first use of a compiler leaves them.
+    After an error, the functions that it ended, or that a compiler left to the garbage collector, lose their arrays.
     """
     try:
         yield

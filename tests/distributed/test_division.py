@@ -19,7 +19,7 @@ from thread_group import HostEdges, Meeting, NcclError, ThreadGroup, members
 
 import tcgpu
 from tcgpu import Graph, GraphError, WorkerLost, cpu, generate
-from tcgpu.distributed import divided, division, executors
+from tcgpu.distributed import divided, division, executors, groups
 from tcgpu.distributed.executors import Workers
 from tcgpu.engines import runtime
 from tcgpu.insight.faults import check_launch
@@ -275,7 +275,7 @@ def test_only_large_raw_edges_on_several_gpus_are_divided(monkeypatch):
     class Pool:
         name, number, dask = "gpus", 4, None
 
-    monkeypatch.setattr(division.runtime, "nccl", lambda: "NCCL")
+    monkeypatch.setattr(division, "nccl", lambda: "NCCL")
     monkeypatch.setattr(division, "LARGE", 3)
     edges = np.arange(3), np.arange(3)
 
@@ -288,7 +288,7 @@ def test_only_large_raw_edges_on_several_gpus_are_divided(monkeypatch):
     assert not divides(name="threads") and not divides(name=None) and not divides(number=1)
     assert not divides(order="natural") and not divides(method="naive") and not divides(knobs={"merge": 1})
     assert not divides(parts=4) and not divides(resume="journal")
-    monkeypatch.setattr(division.runtime, "nccl", lambda: None)
+    monkeypatch.setattr(division, "nccl", lambda: None)
     assert not divides()
 
 
@@ -642,7 +642,7 @@ def test_steps_have_no_faults(monkeypatch):
 # ----------------------------------------------------------------------------------------------------------------- GPU
 
 several_gpus = pytest.mark.skipif(
-    executors.ENGINE != "gpu" or runtime.visible_gpus() < 2 or runtime.nccl() is None, reason="no two GPUs with NCCL"
+    executors.ENGINE != "gpu" or runtime.visible_gpus() < 2 or groups.nccl() is None, reason="no two GPUs with NCCL"
 )
 
 

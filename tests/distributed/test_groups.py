@@ -20,7 +20,7 @@ from test_division import CLASSES, GRAPHS, few_blocks, of_member
 from thread_group import HostEdges
 
 from tcgpu import GraphError, cpu, generate
-from tcgpu.distributed import division
+from tcgpu.distributed import division, groups
 from tcgpu.distributed.groups import GpuGroup
 from tcgpu.engines import runtime
 from tcgpu.kernels import own_columns
@@ -163,7 +163,7 @@ def nccl(monkeypatch):
     """A FakeNccl, and arrays of the simulator that are OnDevice where a group takes or makes them."""
     fake = FakeNccl()
     device_array, total, exchange = runtime.named("sim").device_array, GpuGroup._sum, GpuGroup._exchange
-    monkeypatch.setattr(runtime, "nccl", lambda: fake)
+    monkeypatch.setattr(groups, "nccl", lambda: fake)
     monkeypatch.setattr(runtime.named("sim"), "device_array", lambda *args: device_array(*args).view(OnDevice))
     monkeypatch.setattr(GpuGroup, "_sum", lambda group, array: total(group, array.view(OnDevice)))
     monkeypatch.setattr(
