@@ -39,14 +39,15 @@ class Part:
         return [sys.executable, "-m", *self.arguments, *extra]
 
 
-WORKERS = "--numprocesses=auto"
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+WORKERS = f"--numprocesses={CORES + CORES // 2}"  # tests wait for processes, browsers and clocks, too
 QUICKLY = "-p", "no:nbval"  # it takes seconds to import
 GPU = ENGINE == "gpu"
 BUT_FOR_GPUS = "not gpu and " if GPU else ""  # without a GPU, the core says of each of these why it is skipped
 PARTS = [
     Part("style", ["ruff", "check", "."], 0),
     Part("types", ["mypy"], 0.5),
-    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 9),
+    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 8),
     Part("gpu", ["pytest", *QUICKLY, "-m", "gpu"], 0.2),
     Part(
         "notebooks",

@@ -7,6 +7,7 @@ is copied from a folder: of it what is used. tcgpu and what it needs lie beside 
 """
 
 import argparse
+import base64
 import json
 import re
 import shutil
@@ -24,6 +25,7 @@ EXTENSIONS = ("anywidget", "jupyterlab_widgets", "jupyterlite_pyodide_kernel")
 # of Pyodide: the packages that are loaded at once, the kernel's own among them, and what it starts from
 PACKAGES = ["numpy", "scipy", "matplotlib", "micropip", "ssl", "sqlite3", "jedi", "ipython"]
 CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
+PICTURE = re.compile(r"\]\((\w+\.png)\)")
 ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!docs/)[^)]*\)")  # a link to a folder that is not there
 # of JupyterLab, as `make lab` has them; what a visitor changes is in the browser's storage five seconds later
 SETTINGS = json.loads((NOTEBOOKS / "jupyter_settings" / "overrides.json").read_text())
@@ -40,6 +42,11 @@ def wheels_into(folder):
     subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
+def inside(picture):
+    """A picture as part of the text: JupyterLab would ask for its file at another address first, where it is not."""
+    return f"](data:image/png;base64,{base64.b64encode((NOTEBOOKS / picture[1]).read_bytes()).decode()})"
+
+
 def copy_notebooks(folder):
     """Copy the notebooks, with a kernel that a browser has, and the modules beside them.
 
@@ -52,7 +59,7 @@ def copy_notebooks(folder):
         notebook.metadata.kernelspec = KERNEL
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
-                cell.source = ELSEWHERE.sub(r"\1", cell.source)
+                cell.source = PICTURE.sub(inside, ELSEWHERE.sub(r"\1", cell.source))
         path.write_text(json.dumps(notebook))  # nbformat writes texts as lists of lines; Lab shows commas between them
 
 
