@@ -29,8 +29,23 @@ def unranked(indices, n, k):
     indices = np.asarray(indices, np.int64)
     if indices.size and not 0 <= indices.min() <= indices.max() < total:
         raise GraphError(f"there are {total:,} combinations of {k} out of {n}; an index is from 0 to {total - 1:,}")
-    found = np.empty((indices.size, k), np.int32)
-    _unrank_all(indices, n, found)
+    found, left, high = np.empty((indices.size, k), np.int32), total - 1 - indices, np.full(indices.size, n, np.int64)
+    for place in range(k):  # as `unrank_into`, for all indices at a time
+        low = np.full(indices.size, k - place - 1, np.int64)
+        while (high - low > 1).any():
+            middle = (low + high) >> 1
+            fits = _binomials(middle, k - place) <= left
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        found[:, place] = n - 1 - low
+        left, high = left - _binomials(low, k - place), low
+    return found
+
+
+def _binomials(n, k):
+    """C(n, k) of an array of at least k - 1."""
+    found = np.ones(n.size, np.int64)
+    for j in range(1, k + 1):
+        found = found * (n - k + j) // j
     return found
 
 
@@ -72,9 +87,3 @@ def unrank_into(index, n, k, found):
         found[place] = n - 1 - low
         left -= binomial(low, size)
         high = low
-
-
-@jit
-def _unrank_all(indices, n, found):
-    for row in range(indices.size):
-        unrank_into(indices[row], n, found.shape[1], found[row])
