@@ -41,8 +41,9 @@ class Bar:
 
     def show(self, done):
         with self.lock:
-            self.tqdm.bar_format = KNOWN
-            self.tqdm.update(done - self.tqdm.n)
+            if not self.closed.is_set():  # as it is when a thread goes on after an interrupt
+                self.tqdm.bar_format = KNOWN
+                self.tqdm.update(done - self.tqdm.n)
 
     def _refresh(self):
         if self.patience and self.closed.wait(self.patience):
@@ -55,8 +56,9 @@ class Bar:
         self.closed.set()
         if self.thread:
             self.thread.join()
-        self.tqdm.close()
-        del self.tqdm  # its end, too, swallows interrupts
+        with self.lock:
+            self.tqdm.close()
+            del self.tqdm  # its end, too, swallows interrupts
 
 
 def _columns():

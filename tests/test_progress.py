@@ -3,6 +3,7 @@
 import pytest
 
 import tcgpu
+from tcgpu.bar import Bar
 from tcgpu.progress import part, pulse, watched
 
 GRAPH = tcgpu.generate.mesh(8, 8)
@@ -87,3 +88,11 @@ def test_the_callback_of_an_outer_with_is_called_too():
             pulse()
         pulse(1.0)
     assert (inner, outer) == ([0.5, None], [0.5, 0.75, None, 1.0])
+
+
+def test_a_closed_bar_takes_no_more_reports():
+    """A thread may go on for a moment when an interrupt has ended its call."""
+    bar = Bar("counting", 10, True, 0.0)
+    bar.show(5)
+    bar.close()
+    bar.show(7)
