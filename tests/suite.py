@@ -47,7 +47,7 @@ BUT_FOR_GPUS = "not gpu and " if GPU else ""  # without a GPU, the core says of 
 PARTS = [
     Part("style", ["ruff", "check", "."], 0),
     Part("types", ["mypy"], 0.5),
-    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 8),
+    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 9),
     Part("gpu", ["pytest", *QUICKLY, "-m", "gpu"], 0.2),
     Part(
         "notebooks",
@@ -62,7 +62,7 @@ PARTS = [
         ],
         2,
     ),
-    Part("browser", ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal"], 4.5),
+    Part("browser", ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal"], 5.5),
 ]
 
 
