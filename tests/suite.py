@@ -39,8 +39,7 @@ class Part:
         return [sys.executable, "-m", *self.arguments, *extra]
 
 
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-WORKERS = f"--numprocesses={CORES + CORES // 2}"  # tests wait for processes, browsers and clocks, too
+WORKERS = "--numprocesses=auto"
 QUICKLY = "-p", "no:nbval"  # it takes seconds to import
 GPU = ENGINE == "gpu"
 BUT_FOR_GPUS = "not gpu and " if GPU else ""  # without a GPU, the core says of each of these why it is skipped
