@@ -72,23 +72,8 @@ def rows(text, first, low, count, *, expected, loose, values=0, ends=None, wides
         u, v = np.empty(starts[-1], dtype), np.empty(starts[-1], dtype)
         found = np.zeros((bounds.size - 1, 9), np.int64)
         most = U64(min(count, np.iinfo(dtype).max + 1))
-        _run(
-            _scan_rows if NUMBA else _scan_tables,
-            text,
-            bounds,
-            starts,
-            U64(low),
-            most,
-            loose,
-            values,
-            a,
-            b,
-            delimiter,
-            widest,
-            u,
-            v,
-            found,
-        )
+        scan = _scan_rows if NUMBA else _scan_tables
+        _run(scan, text, bounds, starts, U64(low), most, loose, values, a, b, delimiter, widest, u, v, found)
         layout = _layout(found) if loose else None
         if count <= most or OUT_OF_RANGE not in found[:, FAULT]:
             break

@@ -9,6 +9,7 @@ the kernel masks no number and a look-up has no branch.
 from tcgpu.built_in import NEAR
 from tcgpu.engines.runtime import cuda, int64, kernel, uint8, uint32, uint64
 from tcgpu.kernels.adaptive.layout import near_number, slots, unpack_piece, unpack_quad
+from tcgpu.kernels.device.block_counters import clear_counters
 from tcgpu.kernels.device.reduction import add_block_to
 
 WINDOW_WORDS = (NEAR + 1) // 32  # of 32 bits: a bit for each near number
@@ -94,16 +95,6 @@ def look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes,
     return count
 
 
-@cuda.jit(device=True)
-def clear(words, size):
-    """The block sets the first `size` words to 0."""
-    k = cuda.threadIdx.x
-    while k < size:
-        words[k] = 0
-        k += cuda.blockDim.x
-    cuda.syncthreads()
-
-
 ARRAYS = "uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1]"
 
 
@@ -111,7 +102,7 @@ ARRAYS = "uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32
 def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, total):
     """A bit for each near number."""
     bits, present = cuda.shared.array(0, uint32), cuda.shared.array(0, uint8)  # the same memory
-    clear(bits, WINDOW_WORDS)
+    clear_counters(bits, WINDOW_WORDS)
     count = look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, bits, present, False)
     add_block_to(total, count)
 
@@ -121,6 +112,6 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, 
     """For vertices with many in-edges: a byte takes half the instructions of a bit, eight times the memory, and a large
     block."""
     bits, present = cuda.shared.array(0, uint32), cuda.shared.array(0, uint8)  # the same memory
-    clear(bits, CROWD_WORDS)
+    clear_counters(bits, CROWD_WORDS)
     count = look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, bits, present, True)
     add_block_to(total, count)
