@@ -1,7 +1,7 @@
 """WebGPU's devices: which there are, and what both kinds, `native` and `browser`, have in common.
 
-A `Device` records work in the order of the calls, and submits it when something has to wait for it. Nothing waits but
-`read`, `synchronize` and the timing. Offsets and sizes are in bytes.
+A `Device` records work in the order of the calls. It submits this work when something has to wait for it, or when there
+is much of it. Offsets and sizes are in bytes; those of copies are multiples of 4.
 """
 
 import os
@@ -20,18 +20,21 @@ from tcgpu.engines.facts import OutOfMemory
 from tcgpu.errors import EngineError
 
 WIDTH = 1 << 15  # blocks in x; a launch with more has several rows of them
-ALIGNMENT = 256  # of what is bound
-RING = 1 << 16  # bytes of parameters: when they are used up, the work is submitted
+ALIGNMENT = 256  # of the offset at which a buffer is bound
+PARAMETERS = 1 << 16  # bytes of the launches that are submitted together
+PIECE = 1 << 24  # bytes that are copied to or from the host at a time
+TAKEN = 1 << 28  # bytes of new buffers and of writes, after which we wait for the device: until then it frees nothing
 GROUPS = 512  # bind groups that are kept
 
-# WebGPU's flags for what a buffer is used for
+# WebGPU's flags
 MAP_READ, COPY_SOURCE, COPY_TARGET, UNIFORM, STORAGE, QUERIES = 1, 4, 8, 64, 128, 512
+COMPUTE = 4
 ACCESS = {"uniform": "uniform", "read": "read-only-storage", "read_write": "storage"}
 
-# Best first. One GPU may be there twice, through two of these
+# Best first; one GPU may be there twice, through two backends
 KINDS = "discrete", "integrated", "other", "software"
 BACKENDS = "Metal", "Vulkan", "D3D12", "browser"
-WRONG = "llvmpipe"  # it ends a thread's loops after about 65,000 rounds: counts are wrong
+WRONG = "llvmpipe"  # it ends a thread's loops after about 65,000 rounds
 
 
 @dataclass(frozen=True)
@@ -48,60 +51,56 @@ class DeviceInfo:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device allows; sizes in bytes."""
+    """What a device allows."""
 
     threads_per_block: int
     shared_bytes: int
-    buffer_bytes: int  # of one buffer, all of which a kernel can use
+    buffer_bytes: int  # of one buffer
     buffers_per_kernel: int
     blocks_per_dimension: int
-    memory_bytes: int | None = None  # None: WebGPU does not say
+    memory_bytes: int | None = None  # WebGPU does not say
 
 
-# ------------------------------------------------------------------------------------------------ which devices there are
+# ----------------------------------------------------------------------------------------------------------- which ones
 
 
 @cache
 def _module():
-    """The module of devices for this Python: `browser` or `native`."""
+    """The module of the devices that this Python reaches."""
     return import_module("tcgpu.engines.webgpu." + ("browser" if sys.platform == "emscripten" else "native"))
 
 
 @cache
 def _found():
-    """DeviceInfo -> adapter, of all devices, best first; none where WebGPU is missing."""
+    """DeviceInfo -> adapter, of all devices, best first."""
     if _module().missing():
         return {}
-    # `sorted` keeps the order of equals, and adapters are not compared
-    ranked = sorted(
-        _module().adapters(),
-        key=lambda each: (WRONG in each[0]["name"], KINDS.index(each[0]["kind"]), BACKENDS.index(each[0]["backend"])),
-    )
+    ranked = sorted(_module().adapters(), key=lambda each: _rank(**each[0]))
     return {DeviceInfo(**facts, number=number): adapter for number, (facts, adapter) in enumerate(ranked)}
 
 
-def _wanted():
-    """What the environment variable TCGPU_WEBGPU chooses: a number, or a part of a name."""
-    return os.environ.get("TCGPU_WEBGPU", "").strip().lower()
+def _rank(name, kind, backend, **others):
+    return WRONG in name, KINDS.index(kind), BACKENDS.index(backend)
 
 
-def _is_wanted(info):
-    wanted = _wanted()
-    return info.number == int(wanted) if wanted.isdigit() else wanted in info.name.lower()
+def _chosen(info):
+    """Whether the environment variable TCGPU_WEBGPU has the number of a device, or a part of its name."""
+    choice = os.environ.get("TCGPU_WEBGPU", "").strip().lower()
+    if choice.isdigit():
+        return info.number == int(choice)
+    return choice in info.name.lower() if choice else WRONG not in info.name
 
 
 def devices():
-    """The devices, as a list of DeviceInfo: best hardware first, software last. A wrong one is there only if chosen."""
-    return [info for info in _found() if WRONG not in info.name or (_wanted() and _is_wanted(info))]
+    """The DeviceInfo of each device: best hardware first, software last. llvmpipe is there only if it was chosen."""
+    return [info for info in _found() if WRONG not in info.name or _chosen(info)]
 
 
 def why_missing():
     """Why there is no device, and what to do, in a sentence; None if there is one."""
     missing = _module().missing()
-    if missing:
+    if missing or any(map(_chosen, devices())):
         return missing
-    if any(_is_wanted(info) for info in devices()):
-        return None
     if devices():
         there = ", ".join(f"{info.number} {info.name}" for info in devices())
         return f"TCGPU_WEBGPU={os.environ['TCGPU_WEBGPU']} is none of the WebGPU devices here: {there}"
@@ -113,27 +112,26 @@ def why_missing():
     return _module().NO_ADAPTER
 
 
+_opening, _open = threading.RLock(), {}
+
+
 def open_device(info=None):
-    """The Device of a DeviceInfo; by default the one that TCGPU_WEBGPU chooses, or the best. A process opens it once."""
+    """The Device of a DeviceInfo, by default the one that is chosen, or the best. A process opens each once."""
     if info is None:
-        reason = why_missing()
-        if reason:
+        if reason := why_missing():
             raise EngineError(reason)
-        info = next(info for info in devices() if _is_wanted(info))
+        info = next(filter(_chosen, devices()))
     with _opening:
         if info not in _open:
             _open[info] = _module().Device(info, _found()[info])
         return _open[info]
 
 
-_opening, _open = threading.RLock(), {}
-
-
-# ---------------------------------------------------------------------------------------------------------- the devices
+# ------------------------------------------------------------------------------------------------------------- a device
 
 
 class Buffer:
-    """Memory of a device, zeroed at first; freed when nothing refers to it."""
+    """Memory of a device, zeros at first; freed when nothing refers to it."""
 
     numbers = count()
 
@@ -147,35 +145,41 @@ class Pipeline:
     """A compiled kernel."""
 
     raw: object
-    bindings: tuple  # of "uniform", "read" and "read_write"
+    bindings: tuple  # of keys of ACCESS
 
 
 class Device:
-    """A device that is open. A subclass has WebGPU's own calls, whose names begin with `_raw`."""
+    """A device that is open. Its `raw` has the calls of the package wgpu.
 
-    def __init__(self, info, features, limits, nanoseconds_per_tick=1.0):
-        self.info, self.features, self.limits = info, frozenset(features), limits
+    A subclass has what they do not have in common: `_compile(text, layout, name)`, `_read(raw, offset, target)`,
+    `_wait()`, and the context `_errors()`, which raises the device's errors as ours.
+    """
+
+    def __init__(self, info, raw, features, nanoseconds_per_tick=1):
+        self.info, self.raw, self.queue = info, raw, raw.queue
+        self.limits, self.features = _limits(raw.limits), frozenset(features)
         self.timed_by = "timestamps" if "timestamps" in features else "clock"
         self._lock = threading.RLock()
+        self._layouts = {}  # bindings -> layout
         self._pipelines = {}  # (text, bindings) -> Pipeline
-        self._layouts = {}  # bindings -> layout of their bind groups
-        self._groups = {}  # (bindings, what is bound) -> bind group
-        self._encoder = self._pass = None  # what records the work that is not submitted yet
-        self._held = []  # buffers of that work: they must not be freed before it is submitted
-        self._ring = self._raw_buffer(RING, UNIFORM | COPY_TARGET)
-        self._params, self._used = bytearray(RING), 0  # what is to be written to the ring
+        self._groups = {}  # (bindings, size of the parameters, what is bound) -> bind group
+        self._encoder = self._pass = None  # they record what is not submitted yet
+        self._held = []  # the buffers of it: they must not be freed before
+        self._taken = 0  # bytes since we waited
+        self._uniform = raw.create_buffer(size=PARAMETERS, usage=UNIFORM | COPY_TARGET)
+        self._parameters, self._used = bytearray(PARAMETERS), 0  # what is to be written there
         self._timing = self._stamped = False
         self._nanoseconds_per_tick = nanoseconds_per_tick
         if self.timed_by == "timestamps":
-            self._queries = self._raw_queries(2)
-            self._ticks = self._raw_buffer(16, QUERIES | COPY_SOURCE)
+            self._queries = raw.create_query_set(type="timestamp", count=2)
+            self._ticks = raw.create_buffer(size=16, usage=QUERIES | COPY_SOURCE)
 
     def __repr__(self):
         return f"<WebGPU device {self.info.name} through {self.info.backend}>"
 
     @contextmanager
     def _call(self):
-        """One call at a time, with the device's errors as ours."""
+        """One call at a time."""
         with self._lock, self._errors():
             yield
 
@@ -185,54 +189,73 @@ class Device:
         """A new Buffer of at least so many bytes."""
         size = max(16, -(-nbytes // 16) * 16)
         if size > self.limits.buffer_bytes:
-            largest = self.limits.buffer_bytes
-            raise OutOfMemory(f"an array of {size:,} bytes: {self.info.name} has arrays of at most {largest:,} bytes")
+            raise OutOfMemory(f"{size:,} bytes: {self.info.name} has buffers of at most {self.limits.buffer_bytes:,}")
+        self._take(size)
+        try:
+            return self._new_buffer(size)
+        except OutOfMemory:
+            self.synchronize()
+            return self._new_buffer(size)
+
+    def _new_buffer(self, size):
         with self._call():
-            return Buffer(self._raw_buffer(size, STORAGE | COPY_SOURCE | COPY_TARGET), size)
+            return Buffer(self.raw.create_buffer(size=size, usage=STORAGE | COPY_SOURCE | COPY_TARGET), size)
 
     def write(self, buffer, offset, data):
         """Copy the bytes of host memory to a buffer."""
         data = memoryview(data).cast("B")
         _check_words(offset, data.nbytes)
-        if data.nbytes:
+        for at in range(0, data.nbytes, PIECE):
+            piece = data[at : at + PIECE]
             with self._call():
                 self._flush()
-                self._raw_write(buffer.raw, offset, data)
+                self.queue.write_buffer(buffer.raw, offset + at, piece)
+            self._take(piece.nbytes)
+
+    def _take(self, nbytes):
+        """Count bytes of the device's memory that were taken, if only for a time."""
+        self._taken += nbytes
+        if self._taken > TAKEN:
+            self.queue.submit([])  # the writes
+            self.synchronize()
 
     def read(self, buffer, offset, nbytes):
-        """Bytes of a buffer, after all work until now."""
-        _check_words(offset, nbytes)
-        if not nbytes:
-            return b""
+        """Bytes of a buffer, as a bytearray, after all work until now."""
+        target = bytearray(nbytes)
+        self.read_into(buffer, offset, target)
+        return target
+
+    def read_into(self, buffer, offset, target):
+        """Copy from a buffer to writable host memory, after all work until now."""
+        target = memoryview(target).cast("B")
+        _check_words(offset, target.nbytes)
         self.flush()
-        with self._errors():  # other threads go on
-            return self._raw_read(buffer.raw, offset, nbytes)
+        with self._errors():
+            for at in range(0, target.nbytes, PIECE):
+                self._read(buffer.raw, offset + at, target[at : at + PIECE])
 
     def copy(self, source, source_offset, target, target_offset, nbytes):
-        """Copy from a buffer to a buffer; also inside one, where the ranges may overlap."""
+        """Copy from a buffer to a buffer, or inside one."""
         _check_words(source_offset, target_offset, nbytes)
-        if not nbytes:
-            return
         if source is target:  # WebGPU refuses it
             between = self.buffer(nbytes)
             self.copy(source, source_offset, between, 0, nbytes)
             source, source_offset = between, 0
         with self._call():
-            self._raw_copy(self._recording(), source.raw, source_offset, target.raw, target_offset, nbytes)
+            self._recording().copy_buffer_to_buffer(source.raw, source_offset, target.raw, target_offset, nbytes)
             self._held += source, target
 
     def clear(self, buffer, offset, nbytes):
         """Set bytes of a buffer to 0."""
         _check_words(offset, nbytes)
-        if nbytes:
-            with self._call():
-                self._raw_clear(self._recording(), buffer.raw, offset, nbytes)
-                self._held.append(buffer)
+        with self._call():
+            self._recording().clear_buffer(buffer.raw, offset, nbytes)
+            self._held.append(buffer)
 
     # kernels
 
     def pipeline(self, text, bindings, name=""):
-        """The Pipeline of a kernel in WGSL, whose function is `main`; compiled once.
+        """The Pipeline of a kernel in WGSL, the function `main`; compiled once.
 
         bindings: what the bindings 0, 1, ... of group 0 are: "uniform", the parameters, comes first, then "read" or
         "read_write" for each buffer. The text need not use all of them, and has no `enable`.
@@ -240,16 +263,33 @@ class Device:
         key = text, tuple(bindings)
         with self._call():
             if key not in self._pipelines:
-                if key[1] not in self._layouts:
-                    self._layouts[key[1]] = self._raw_layout(key[1])
-                raw = self._raw_pipeline(text, self._layouts[key[1]], name)
-                self._pipelines[key] = Pipeline(raw, key[1])
+                self._pipelines[key] = Pipeline(self._compile(text, self._layout(key[1]), name), key[1])
             return self._pipelines[key]
+
+    def _layout(self, bindings):
+        if bindings not in self._layouts:
+            kinds = [{"type": ACCESS[each], "has_dynamic_offset": each == "uniform"} for each in bindings]
+            entries = [{"binding": k, "visibility": COMPUTE, "buffer": kind} for k, kind in enumerate(kinds)]
+            self._layouts[bindings] = self.raw.create_bind_group_layout(entries=entries)
+        return self._layouts[bindings]
+
+    def _group(self, bindings, size, buffers):
+        key = bindings, size, tuple((buffer.number, offset, nbytes) for buffer, offset, nbytes in buffers)
+        if key not in self._groups:
+            if len(self._groups) >= GROUPS:
+                self._groups.clear()
+            bound = [(self._uniform, 0, size), *((buffer.raw, offset, nbytes) for buffer, offset, nbytes in buffers)]
+            entries = [
+                {"binding": k, "resource": {"buffer": raw, "offset": offset, "size": nbytes}}
+                for k, (raw, offset, nbytes) in enumerate(bound)
+            ]
+            self._groups[key] = self.raw.create_bind_group(layout=self._layouts[bindings], entries=entries)
+        return self._groups[key]
 
     def dispatch(self, pipeline, blocks, params, buffers):
         """Launch a kernel; does not wait.
 
-        blocks: block number `group.y * WIDTH + group.x`; the last row has more blocks than these, which must do nothing.
+        blocks: their number. A block's own is `group.y * WIDTH + group.x`; those beyond the last must do nothing.
         params: bytes of the uniform. buffers: (Buffer, offset, size) for each binding after it.
         """
         size = max(1, -(-len(params) // ALIGNMENT)) * ALIGNMENT
@@ -261,25 +301,17 @@ class Device:
         if not blocks:
             return
         with self._call():
-            if self._used + size > RING:
+            if self._used + size > PARAMETERS:
                 self._flush()
             group = self._group(pipeline.bindings, size, buffers)
             if self._pass is None:
-                self._pass = self._raw_begin_pass(self._recording(), self._stamps())
-            self._raw_dispatch(self._pass, pipeline.raw, group, self._used, min(blocks, WIDTH), rows)
+                self._pass = self._recording().begin_compute_pass(**self._stamps())
+            self._pass.set_pipeline(pipeline.raw)
+            self._pass.set_bind_group(0, group, [self._used])
+            self._pass.dispatch_workgroups(min(blocks, WIDTH), rows)
             self._held += [buffer for buffer, _, _ in buffers]
-            self._params[self._used : self._used + len(params)] = params
+            self._parameters[self._used : self._used + len(params)] = params
             self._used += size
-
-    def _group(self, bindings, size, buffers):
-        """The bind group of the ring's next `size` bytes and these buffers."""
-        key = bindings, size, tuple((buffer.number, offset, nbytes) for buffer, offset, nbytes in buffers)
-        if key not in self._groups:
-            if len(self._groups) >= GROUPS:
-                self._groups.clear()
-            bound = [(self._ring, 0, size), *((buffer.raw, offset, nbytes) for buffer, offset, nbytes in buffers)]
-            self._groups[key] = self._raw_group(self._layouts[bindings], bound)
-        return self._groups[key]
 
     # order
 
@@ -287,25 +319,24 @@ class Device:
         """The encoder of commands, outside a pass."""
         self._end_pass()
         if self._encoder is None:
-            self._encoder = self._raw_encoder()
+            self._encoder = self.raw.create_command_encoder()
         return self._encoder
 
     def _end_pass(self):
-        if self._pass is not None:
-            ended, self._pass = self._pass, None
+        ended, self._pass = self._pass, None
+        if ended is not None:
             ended.end()
 
     def _flush(self):
         self._end_pass()
-        if self._encoder is None:
-            return
         encoder, self._encoder = self._encoder, None
         used, self._used = self._used, 0
         held, self._held = self._held, []
-        if used:
-            self._raw_write(self._ring, 0, memoryview(self._params)[:used])
-        self._raw_submit(encoder)
-        held.clear()
+        if encoder is not None:
+            if used:
+                self.queue.write_buffer(self._uniform, 0, memoryview(self._parameters)[:used])
+            self.queue.submit([encoder.finish()])
+        held.clear()  # now they may be freed
 
     def flush(self):
         """Submit all work until now; does not wait."""
@@ -313,44 +344,49 @@ class Device:
             self._flush()
 
     def synchronize(self):
-        """Wait until all work is done."""
+        """Wait until all work until now is done."""
         self.flush()
+        self._taken = 0
         with self._errors():
-            self._raw_wait()
+            self._wait()
 
     # timing
 
     def start_timing(self):
-        """Begin to time: one measurement at a time."""
+        """Begin a measurement; there is one at a time."""
         if self.timed_by == "clock":
             self.synchronize()
             self._began = time.perf_counter_ns()
-            return
         with self._call():
             self._end_pass()
             self._timing, self._stamped = True, False
 
     def stop_timing(self):
         """Nanoseconds from the start of the first dispatch since `start_timing` to the end of the last one."""
+        self._timing = False
         if self.timed_by == "clock":
             self.synchronize()
             return time.perf_counter_ns() - self._began
+        if not self._stamped:
+            return 0
         with self._call():
-            self._timing = False
-            if not self._stamped:
-                return 0
-            self._raw_resolve(self._recording(), self._queries, 2, self._ticks)
+            self._recording().resolve_query_set(self._queries, 0, 2, self._ticks, 0)
             self._flush()
         with self._errors():
-            begin, end = struct.unpack("<QQ", self._raw_read(self._ticks, 0, 16))
+            ticks = bytearray(16)
+            self._read(self._ticks, 0, memoryview(ticks))
+        begin, end = struct.unpack("<QQ", ticks)
         return round((end - begin) * self._nanoseconds_per_tick)
 
     def _stamps(self):
-        """Which queries the next pass writes at its begin and end; each pass that is timed writes the last one again."""
-        if not self._timing:
-            return None
-        first, self._stamped = not self._stamped, True
-        return (self._queries, 0 if first else None, 1)
+        """The queries that a pass writes: the first pass that is timed its begin, each its end, over the one before."""
+        if not self._timing or self.timed_by == "clock":
+            return {}
+        writes = {"query_set": self._queries, "end_of_pass_write_index": 1}
+        if not self._stamped:
+            writes["beginning_of_pass_write_index"] = 0
+        self._stamped = True
+        return {"timestamp_writes": writes}
 
 
 def _check_words(*numbers):
@@ -358,14 +394,24 @@ def _check_words(*numbers):
         raise ValueError(f"offsets and sizes are multiples of 4 bytes, not {numbers}")
 
 
-# ------------------------------------------------------------------------------------------------- subgroups, tried out
+def _limits(limits):
+    """The Limits of what WebGPU calls so."""
+    buffer_bytes = min(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"])
+    return Limits(
+        threads_per_block=min(limits["max-compute-invocations-per-workgroup"], limits["max-compute-workgroup-size-x"]),
+        shared_bytes=limits["max-compute-workgroup-storage-size"],
+        buffer_bytes=buffer_bytes // ALIGNMENT * ALIGNMENT,
+        buffers_per_kernel=limits["max-storage-buffers-per-shader-stage"],
+        blocks_per_dimension=limits["max-compute-workgroups-per-dimension"],
+    )
+
 
 PROBE = """
-@group(0) @binding(1) var<storage, read_write> found: array<u32>;
+@group(0) @binding(1) var<storage, read_write> is_warp: array<u32>;
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) thread: u32, @builtin(subgroup_size) size: u32,
         @builtin(subgroup_invocation_id) lane: u32) {
-    found[thread] = select(0u, 1u, size == 32u && lane == thread % 32u);
+    is_warp[thread] = select(0u, 1u, size == 32u && lane == thread % 32u);
 }
 """
 
@@ -376,6 +422,6 @@ def has_subgroups_of_32(device):
         pipeline = device.pipeline(PROBE.replace("THREADS", str(threads)), ("uniform", "read_write"), "probe")
         found = device.buffer(4 * threads)
         device.dispatch(pipeline, 1, b"", [(found, 0, found.nbytes)])
-        if any(each != 1 for each in struct.unpack(f"<{threads}I", device.read(found, 0, 4 * threads))):
+        if device.read(found, 0, 4 * threads) != struct.pack("<I", 1) * threads:
             return False
     return True
