@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tcgpu.declarations import USUAL_KNOBS, Knob, Method
+from tcgpu.declarations import GPU, USUAL_KNOBS, Knob, Method
 from tcgpu.graph import as_graph
 
 REPORT, BISSON_FATICA, TRICORE, BASELINE = "report", "Bisson & Fatica", "TriCore", "TriCore's baseline"
@@ -42,7 +42,7 @@ def _method(home, name, source, summary, tasks=None, order="natural", shares=Fal
     """A Method whose kernels are in `tcgpu.<home>`; a knob is a Knob, or the default of `threads` or `blocks`."""
     for key, knob in knobs.items():
         knobs[key] = replace(knob if isinstance(knob, Knob) else replace(USUAL_KNOBS[key], default=knob), name=key)
-    engines = ("cpu",) if home == "cpu" else ("gpu", "sim")
+    engines = ("cpu",) if home == "cpu" else GPU
     return Method(name, source, summary, order, engines, tasks, (*knobs.values(),), shares=shares, home=f"tcgpu.{home}")
 
 

@@ -14,7 +14,7 @@ from tcgpu.errors import MethodError
 from tcgpu.graph import as_graph
 from tcgpu.suggest import did_you_mean
 
-GPU = ("gpu", "sim")
+GPU = ("gpu", "webgpu", "sim")
 LATER = "planned", "prepared", "function", "tallies"  # what a Method with a `home` gets when that is imported
 
 

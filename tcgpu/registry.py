@@ -174,12 +174,13 @@ def engine_of(method: Method, engine: str | None = None) -> str:
     check_engine(f"method {method.name!r}", engine, method.engines)
     if method.engines == ("cpu",):
         return "cpu"
-    if engine == "gpu" and ENGINE != "gpu":
-        raise EngineError(f"no engine 'gpu' here: {REASON}; engine 'sim' is for small graphs")
-    if engine is None:
-        from tcgpu.engines import runtime
+    from tcgpu.engines import runtime
 
+    if engine is None:
         return runtime.engine()
+    reason = runtime.why_missing(engine)
+    if reason:
+        raise EngineError(f"no engine {engine!r} here: {reason}; engine 'sim' is for small graphs")
     return engine
 
 

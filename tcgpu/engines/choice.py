@@ -11,7 +11,7 @@ import os
 import sys
 from itertools import takewhile
 
-ENGINES = ("gpu", "sim")
+ENGINES = ("gpu", "webgpu", "sim")
 # Whether functions for the CPU can be compiled; TCGPU_NUMPY=1 does without, as where there is no Numba
 WITHOUT = "TCGPU_NUMPY", "NUMBA_DISABLE_JIT"
 NUMBA = (

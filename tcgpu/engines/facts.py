@@ -17,9 +17,12 @@ class Facts:
     shared_per_block: int = 48 << 10
     shared_per_sm: int = 64 << 10
     l2_bytes: int = 4 << 20
+    threads_per_block: int = 1024
     clock_mhz: int = 0
     driver: str = ""
     cuda: str = ""
+    backend: str = ""  # of WebGPU: Vulkan, Metal, D3D12, browser
+    kind: str = ""  # of WebGPU: discrete, integrated, software, other
 
     def asdict(self):
         return asdict(self)

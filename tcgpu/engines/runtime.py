@@ -89,11 +89,21 @@ def __getattr__(name):
     return getattr(current(), name)
 
 
+def why_missing(name):
+    """Why there is no engine of this name here; None if there is one."""
+    if name == "webgpu":
+        from tcgpu.engines.webgpu import device
+
+        return device.why_missing()
+    return None if name in ENGINES and (name != "gpu" or ENGINE == "gpu") else REASON
+
+
 @contextmanager
 def using(name):
     """Run kernels on the engine `name` inside the `with`."""
-    if name not in ENGINES or (name == "gpu" and ENGINE != "gpu"):
-        raise ValueError(f"no engine {name!r} here: {REASON}")
+    reason = why_missing(name)
+    if reason:
+        raise ValueError(f"no engine {name!r} here: {reason}")
     token = _engine.set(name)
     try:
         yield

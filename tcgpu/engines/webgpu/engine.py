@@ -1,0 +1,261 @@
+"""The engine "webgpu": its arrays are in buffers of a `device`, and kernels run there as `translator` writes them."""
+
+import numpy as np
+
+from tcgpu.engines.facts import Facts
+from tcgpu.engines.kernel_language import parameters
+from tcgpu.engines.webgpu.device import ALIGNMENT, WIDTH, open_device
+from tcgpu.errors import KernelError
+
+SMS, THREADS_PER_SM = 32, 2048  # WebGPU does not say what a GPU has: as many threads keep most of them busy
+FILL = """\
+@group(0) @binding(0) var<uniform> params: vec4<u32>;
+@group(0) @binding(1) var<storage, read_write> words: array<u32>;
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_id) thread: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
+  let k = (group.y * WIDTHu + group.x) * 256u + thread.x;
+  if (k < params.x) { words[k] = params.y; }
+}
+""".replace("WIDTH", str(WIDTH))
+
+
+class WebGpuArray:
+    """An array in a device's memory. It is read by `runtime.to_host`, or an element at a time."""
+
+    def __init__(self, device, shape, dtype, buffer=None, offset=0):
+        self.device, self.dtype, self.offset = device, np.dtype(dtype), offset
+        self.shape = shape if isinstance(shape, tuple) else (int(shape),)
+        self.ndim, self.size = len(self.shape), int(np.prod(self.shape, dtype=np.int64))
+        self.nbytes = self.size * self.dtype.itemsize
+        self.buffer = buffer or device.buffer(self.nbytes)
+
+    @property
+    def bound(self):
+        """What a kernel gets: the buffer, where the array begins, and bytes."""
+        return self.buffer, self.offset, max(16, -(-self.nbytes // 4) * 4)
+
+    def view(self, dtype):
+        return WebGpuArray(self.device, self.nbytes // np.dtype(dtype).itemsize, dtype, self.buffer, self.offset)
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, index):
+        """An element; or a slice of neighbours, whose memory is the array's."""
+        if isinstance(index, slice):
+            first, last, step = index.indices(self.size)
+            offset = self.offset + first * self.dtype.itemsize
+            if step != 1 or self.ndim != 1 or offset % ALIGNMENT:
+                raise NotImplementedError(f"a slice of a WebGPU array begins at a multiple of {ALIGNMENT} bytes")
+            return WebGpuArray(self.device, max(0, last - first), self.dtype, self.buffer, offset)
+        at = self.offset + range(self.size)[index] * self.dtype.itemsize
+        return np.frombuffer(self.device.read(self.buffer, at, self.dtype.itemsize), self.dtype)[0]
+
+    def __setitem__(self, index, value):
+        """Copy an array of this size, from the host or the device."""
+        if index != slice(None) or np.shape(value) != self.shape:
+            raise NotImplementedError("a WebGPU array is written as a whole")
+        if isinstance(value, WebGpuArray):
+            self.device.copy(value.buffer, value.offset, self.buffer, self.offset, self.nbytes)
+        else:
+            self.device.write(self.buffer, self.offset, np.ascontiguousarray(value, self.dtype))
+
+    def __array__(self, dtype=None, copy=None):
+        target = np.empty(self.shape, self.dtype)
+        if self.size:
+            self.device.read_into(self.buffer, self.offset, target.reshape(-1))
+        return target if dtype is None else target.astype(dtype)
+
+
+class Event:
+    """All work before it; WebGPU tells only that all work is done."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def query(self):
+        self.device.synchronize()
+        return True
+
+    def synchronize(self):
+        self.device.synchronize()
+
+
+class Engine:
+    """See `runtime`, whose functions of these names say what they do."""
+
+    name = "webgpu"
+    estimates_time = False
+    in_main_memory = True  # graphs are made there
+
+    def __init__(self):
+        self.device = open_device()
+        self.arrays = self
+
+    # kernels
+
+    def launch(self, kernel, blocks, threads, args, shared, stream):
+        self.check_shape(kernel, threads, shared)
+        signature = self.signature(kernel, args)
+        known = kernel.compiled.setdefault(self.name, {})
+        key = signature, threads, shared
+        if key not in known:
+            known[key] = self.compiled(kernel, *key)
+        text, pipeline = known[key]
+        words = []
+        for arg, of in zip(args, parameters(signature), strict=True):
+            if of.dimensions:
+                words += arg.shape
+            else:
+                word = int(arg) & (1 << 64) - 1
+                words += [word & 0xFFFFFFFF, word >> 32][: 1 + (of.dtype.itemsize == 8)]
+        params = np.array([*words, blocks], np.uint32).tobytes()
+        bound = [args[number].bound for number, _ in text.arrays]
+        self.device.dispatch(pipeline, blocks, params, bound)
+
+    def compiled(self, kernel, signature, threads, shared):
+        """(Text, Pipeline) of a kernel."""
+        from tcgpu.engines.webgpu.translator import translated
+
+        text = translated(kernel, signature, threads, shared, self.device.features)
+        most = self.device.limits.buffers_per_kernel
+        if len(text.arrays) > most:
+            raise KernelError(
+                f"kernel {kernel.__name__} takes {len(text.arrays)} arrays; {self.device.info.name} allows {most}"
+            )
+        bindings = ("uniform", *("read_write" if written else "read" for _, written in text.arrays))
+        return text, self.device.pipeline(text.wgsl, bindings, kernel.__name__)
+
+    def signature(self, kernel, args):
+        """The signature of a kernel that the arguments fit."""
+        for signature in kernel.signatures:
+            declared = parameters(signature)
+            if len(declared) == len(args) and all(map(_fits, args, declared)):
+                return signature
+        given = ", ".join(f"{arg.dtype} {arg.shape}" if hasattr(arg, "shape") else type(arg).__name__ for arg in args)
+        raise TypeError(f"kernel {kernel.__name__} takes {' or '.join(kernel.signatures)}, not ({given})")
+
+    def check_shape(self, kernel, threads, shared):
+        """KernelError unless the device runs blocks of this shape."""
+        limits, name = self.device.limits, self.device.info.name
+        if threads > limits.threads_per_block:
+            raise KernelError(
+                f"a block of kernel {kernel.__name__} has {threads:,} threads; {name} allows "
+                f"{limits.threads_per_block:,}: give the method fewer threads"
+            )
+        if shared > limits.shared_bytes:
+            raise KernelError(
+                f"a block of kernel {kernel.__name__} has {shared:,} bytes of shared memory; {name} allows "
+                f"{limits.shared_bytes:,}: give the method a smaller block or tile"
+            )
+
+    def blocks_at_a_time(self, kernel, threads, shared, device):
+        if kernel.cooperative:
+            raise KernelError(f"kernel {kernel.__name__}: blocks of WebGPU cannot wait for each other")
+        return max(1, min(device.threads_per_sm // threads, device.shared_per_sm // max(1, shared))) * device.sms
+
+    def carve_out(self, kernel, percent):
+        """WebGPU leaves it to the driver."""
+
+    def compile_ahead(self, kernels):
+        """Kernels compile in milliseconds."""
+
+    # arrays
+
+    def device_array(self, shape, dtype, fill=None):
+        array = WebGpuArray(self.device, shape, dtype)
+        if fill:  # a new buffer has zeros
+            self.refill(array, fill)
+        return array
+
+    empty = device_array
+
+    def refill(self, array, fill):
+        if fill == 0:
+            self.device.clear(array.buffer, array.offset, -(-array.nbytes // 4) * 4)
+        elif array.size:
+            words = -(-array.nbytes // 4)
+            pipeline = self.device.pipeline(FILL, ("uniform", "read_write"), "fill")
+            params = np.array([words, fill & 0xFFFFFFFF, 0, 0], np.uint32).tobytes()
+            self.device.dispatch(pipeline, -(-words // 256), params, [array.bound])
+
+    def to_device(self, array):
+        if isinstance(array, WebGpuArray):
+            return array
+        array = np.ascontiguousarray(array)
+        made = WebGpuArray(self.device, array.shape, array.dtype)
+        if array.size:
+            self.device.write(made.buffer, 0, _whole_words(array))
+        return made
+
+    to_library = to_device
+
+    def reading(self, array):
+        copied = np.asarray(array)
+        return lambda: copied
+
+    def copy_from_host(self, source, array):
+        array[:] = source
+
+    def copy_to_host(self, array, target):
+        target[...] = np.asarray(array)
+
+    def fill_from_host(self, array, fill):
+        piece = np.empty(array.size, array.dtype)
+        if array.size:
+            fill(0, piece)
+            array[:] = piece
+
+    def pinned(self, length, dtype):
+        return np.empty(length, dtype)
+
+    # the device
+
+    def synchronize(self):
+        self.device.synchronize()
+
+    def event(self, timing=False):
+        return Event(self.device)
+
+    def elapsed_ms(self, work, prepare=lambda: None, waits=False):
+        prepare()
+        self.device.start_timing()
+        try:
+            work()
+        finally:
+            nanoseconds = self.device.stop_timing()
+        return nanoseconds / 1e6
+
+    def this_device(self):
+        return self.device.info.number
+
+    def facts(self):
+        info, limits = self.device.info, self.device.limits
+        return Facts(
+            memory_bytes=self.memory_free(), name=info.name, compute_capability="", sms=SMS,
+            threads_per_sm=THREADS_PER_SM, shared_per_block=limits.shared_bytes, shared_per_sm=limits.shared_bytes,
+            driver=info.driver, backend=info.backend, kind=info.kind, threads_per_block=limits.threads_per_block,
+        )  # fmt: skip
+
+    def memory_free(self):
+        """WebGPU does not say: what one buffer may have."""
+        return self.device.limits.buffer_bytes
+
+    def kept_bytes(self):
+        return 0
+
+    def release_device_memory(self):
+        """Buffers are freed when nothing refers to them."""
+
+
+def _fits(arg, of):
+    """Whether an argument is of a parameter's type."""
+    if of.dimensions:
+        return getattr(arg, "dtype", None) == of.dtype and arg.ndim == of.dimensions
+    return not getattr(arg, "shape", ())
+
+
+def _whole_words(array):
+    """The bytes of an array, with zeros up to a multiple of four."""
+    data = array.reshape(-1).view(np.uint8)
+    return data if data.size % 4 == 0 else np.append(data, np.zeros(-data.size % 4, np.uint8))

@@ -1,0 +1,196 @@
+"""Numbers in WGSL: what a text of a number computes, its type, and operations by NumPy's rule (see `engines.integers`).
+
+WGSL of browsers has no integers of 64 bits. There, each is a pair, vec2<u32>(low, high), and functions compute with
+pairs (`prelude`): exact, and slower. Where the device has them, an integer of 64 bits is an i64 or u64.
+"""
+
+import ast
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+WGSL = {"bool": "bool", "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64"}  # NumPy's name -> WGSL's
+NUMPY = {kind: name for name, kind in WGSL.items()}
+BIG = ("i64", "u64")
+INFIX = {"add": "+", "sub": "-", "mul": "*", "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
+PAIR_CALLS = {"add": "add_64", "sub": "sub_64", "mul": "mul_64", "lshift": "shl_64"}  # the same for i64 and u64
+COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+
+
+class NotInWgsl(Exception):
+    """What a kernel uses and WebGPU lacks; the message is a part of a sentence."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number: its text, its type, and whether it is the same in all threads of a block.
+
+    A literal, and a bool that is known when the kernel is translated, has its value in `literal`.
+    """
+
+    text: str
+    type: str  # bool, i32, u32, i64 or u64; "literal" of a number that takes the type of the other operand
+    uniform: bool = True
+    literal: int | bool | None = None
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array: in a buffer, in the shared memory of a block, or of a thread. sizes: a Value for each dimension."""
+
+    name: str
+    type: str
+    sizes: tuple
+    where: str = "buffer"  # or "shared", "local"
+    offset: Value | None = None  # elements in front of its first: of a slice
+    words: int = 0  # how many elements a thread's own array has
+
+
+@dataclass(frozen=True)
+class Several:
+    """A tuple, or a NamedTuple with `fields`, of Values, Arrays and Severals."""
+
+    items: tuple
+    fields: tuple = ()
+
+
+def literal(number):
+    """A literal, or a bool, as a Value."""
+    return Value("", "bool" if isinstance(number, bool) else "literal", True, number)
+
+
+def unsigned(text, uniform=True):
+    return Value(text, "u32", uniform)
+
+
+class Numbers:
+    """Operations on Values. wide: whether the device has integers of 64 bits."""
+
+    def __init__(self, wide):
+        self.wide = wide
+
+    def name(self, kind):
+        """A type in WGSL."""
+        return "vec2<u32>" if kind in BIG and not self.wide else kind
+
+    def is_pair(self, kind):
+        return kind in BIG and not self.wide
+
+    def constant(self, number, kind):
+        """The text of a number of this type; it wraps around."""
+        if kind == "bool":
+            return str(bool(number)).lower()
+        bits = 64 if kind in BIG else 32
+        number = int(number) & (1 << bits) - 1
+        if self.is_pair(kind):
+            return f"vec2<u32>({number & 0xFFFFFFFF}u, {number >> 32}u)"
+        if kind[0] == "u":
+            return f"{number}{'lu' if bits == 64 else 'u'}"
+        if number == 1 << bits - 1:  # there is no literal for the least one
+            return f"({-number + 1}{'li' if bits == 64 else ''} - {'1li' if bits == 64 else '1'})"
+        number -= number >> bits - 1 << bits
+        text = f"{number}{'li' if bits == 64 else ''}"
+        return f"({text})" if number < 0 else text
+
+    def cast(self, value, kind):
+        """The value as another type."""
+        if value.literal is not None:
+            return Value(self.constant(value.literal, kind), kind)
+        have, text = value.type, value.text
+        if have == kind:
+            return value
+        if kind == "bool":
+            return self.compare("!=", value, literal(0))
+        if have == "bool":
+            text = f"select({self.constant(0, kind)}, {self.constant(1, kind)}, {text})"
+        elif self.is_pair(have) and not self.is_pair(kind):
+            text = f"{text}.x" if kind == "u32" else f"i32({text}.x)"
+        elif self.is_pair(kind) and not self.is_pair(have):
+            text = f"vec2<u32>({text}, 0u)" if have == "u32" else f"from_i32({text})"
+        elif not self.is_pair(kind):
+            text = f"{kind}({text})"
+        return Value(text, kind, value.uniform)
+
+    def common(self, *values):
+        """The type of an operation on values; "literal" if all are literals."""
+        kinds = {value.type for value in values} - {"literal"}
+        if not kinds:
+            return "literal"
+        found = np.result_type(*(NUMPY[kind] for kind in kinds))
+        if found.kind == "f":
+            raise NotInWgsl(f"{' and '.join(sorted(NUMPY[kind] for kind in kinds))} have no common integer type")
+        if found.kind != "b" or all(value.type == "bool" for value in values):
+            return WGSL[found.name]
+        return "i64"  # of a bool and a literal
+
+    def typed(self, *values):
+        """Values in their common type, that type, and whether all are uniform; a type of literals alone is i64."""
+        kind = self.common(*values)
+        kind = "i64" if kind == "literal" else kind
+        return [self.cast(value, kind).text for value in values], kind, all(value.uniform for value in values)
+
+    def operate(self, name, left, right):
+        """left (name) right"""
+        (a, b), kind, uniform = self.typed(left, right)
+        if kind == "bool" and name not in ("and_", "or_", "xor"):
+            raise NotInWgsl(f"{name} of bools: convert one to an integer type")
+        if name in ("lshift", "rshift"):
+            b = self.cast(right, "u32").text
+        if kind == "bool":
+            text = f"({a} != {b})" if name == "xor" else f"({a} {INFIX[name]} {b})"
+        elif name in ("floordiv", "mod"):
+            if kind == "u32" and right.literal:
+                text = f"({a} {'/' if name == 'floordiv' else '%'} {b})"
+            else:
+                text = f"{'div' if name == 'floordiv' else 'mod'}_{kind}({a}, {b})"
+        elif self.is_pair(kind) and name not in ("and_", "or_", "xor"):
+            text = f"{PAIR_CALLS.get(name) or f'shr_{kind}'}({a}, {b})"
+        elif name in INFIX:
+            text = f"({a} {INFIX[name]} {b})"
+        else:
+            raise NotInWgsl(f"the operation {name}")
+        return Value(text, kind, uniform)
+
+    def inverted(self, value):
+        """~value"""
+        if value.type == "bool":
+            return Value(f"!{value.text}", "bool", value.uniform)
+        return replace(value, text=f"(~{value.text})")
+
+    def compare(self, sign, left, right):
+        """A comparison, as a bool."""
+        (a, b), kind, uniform = self.typed(left, right)
+        if kind == "bool" and sign not in ("==", "!="):
+            return self.compare(sign, self.cast(left, "i32"), self.cast(right, "i32"))
+        if not self.is_pair(kind):
+            text = f"({a} {sign} {b})"
+        elif sign in ("==", "!="):
+            text = f"all({a} == {b})" if sign == "==" else f"any({a} != {b})"
+        elif sign in ("<", ">"):
+            text = f"less_{kind}({a}, {b})" if sign == "<" else f"less_{kind}({b}, {a})"
+        else:
+            text = f"!less_{kind}({b}, {a})" if sign == "<=" else f"!less_{kind}({a}, {b})"
+        return Value(text, "bool", uniform)
+
+    def extreme(self, name, values):
+        """min or max of values, whose texts are used twice if they are of 64 bits."""
+        found = values[0]
+        for each in values[1:]:
+            (a, b), kind, uniform = self.typed(found, each)
+            if kind in BIG:
+                less = self.compare("<", Value(a, kind), Value(b, kind)).text
+                text = f"select({b}, {a}, {less})" if name == "min" else f"select({a}, {b}, {less})"
+            else:
+                text = f"{name}({a}, {b})"
+            found = Value(text, kind, uniform)
+        return found
+
+    def words(self, value):
+        """The two words, low and high, of a value of 64 bits, whose text is used twice."""
+        if self.wide:
+            return f"u32(u64({value.text}) & 0xfffffffflu)", f"u32(u64({value.text}) >> 32u)"
+        return f"{value.text}.x", f"{value.text}.y"
+
+    def whole(self, low, high, kind):
+        """The text of a number of 64 bits of two words."""
+        return f"{kind}(u64({low}) | (u64({high}) << 32u))" if self.wide else f"vec2<u32>({low}, {high})"

@@ -1,0 +1,1303 @@
+"""From a kernel's syntax tree to WGSL, the shader language of WebGPU: `translated(kernel, signature, ...)`.
+
+Types come from the signature and from NumPy's rule for integers (`engines.integers`). A variable of Python may have
+several types one after the other, and is a variable of WGSL for each; where two meet, after an `if` or around a loop,
+both get the wider one, and the translation is repeated until that changes nothing.
+
+A function of WGSL cannot be given a buffer: so a device function is translated once for each combination of arrays and
+types that it is called with.
+
+A barrier must be reached by all threads of a block, and a browser demands to see that in the text ("uniform control
+flow"). Where a condition around a barrier is the same in all threads, but that cannot be seen, the threads take that of
+thread 0, which changes nothing. Lanes of a warp may part, as warps of a block do. Where the GPU has no groups of 32
+threads that follow each other, or where threads part before a barrier, the kernel is translated with `masks`: the whole
+block takes every path that has a barrier in it, and a thread whose mask is false does nothing there.
+"""
+
+import ast
+import inspect
+import re
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from tcgpu.engines.integers import OPERATIONS, Integers
+from tcgpu.engines.kernel_language import (
+    CallersFunction,
+    is_cuda,
+    is_device_function,
+    parameters,
+    refuse_recursion,
+    source_tree,
+)
+from tcgpu.engines.webgpu import prelude
+from tcgpu.engines.webgpu.device import WIDTH
+from tcgpu.engines.webgpu.numbers import (
+    BIG,
+    COMPARED,
+    WGSL,
+    Array,
+    NotInWgsl,
+    Numbers,
+    Several,
+    Value,
+    literal,
+    unsigned,
+)
+from tcgpu.errors import KernelError
+
+VOTES = {"any_sync", "all_sync", "ballot_sync", "shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync"}
+BLOCK_VOTES = {"syncthreads_and", "syncthreads_or", "syncthreads_count"}
+FENCES = {"threadfence", "threadfence_block", "threadfence_system"}
+ATOMIC = {
+    "add": "atomicAdd", "sub": "atomicSub", "or_": "atomicOr", "and_": "atomicAnd", "xor": "atomicXor",
+    "max": "atomicMax", "min": "atomicMin", "exch": "atomicExchange",
+}  # fmt: skip
+# names that a variable must not take: WGSL's own, and those of functions that translated text calls
+RESERVED = frozenset(
+    "alias array atomic bitcast bool break case const continue continuing default diagnostic discard else enable f16 "
+    "f32 false fn for function i32 i64 if let loop override private ptr read read_write return storage struct switch "
+    "true u32 u64 uniform var vec2 vec3 vec4 while workgroup write active asm async auto become cast catch class "
+    "common compile concept do enum explicit export extern external filter final friend from get global goto group "
+    "handle impl implements import inline instance interface layout line lowp match mediump meta mod module move mut "
+    "mutable namespace new nil null of operator package partition pass patch point precise precision private "
+    "protected public quote ref regardless register require resource restrict self set shared signed sizeof smooth "
+    "static std super target template this throw trait try type typedef typeid typename typeof union unless unsigned "
+    "use using varying virtual volatile where with yield all any min max select abs sign clamp step length distance "
+    "lid block params main same ballot shuffled any_of_block count_of_block lanes told anyone product mask result".split()
+)
+
+
+class Text(NamedTuple):
+    """A translated kernel. The words of `params`: the size of each array, the value of each number, then the blocks."""
+
+    wgsl: str
+    arrays: tuple  # (the number of the argument, whether it is written) for each buffer, in the order of bindings
+    sizes: tuple  # of each argument, how many words of `params` it takes
+
+
+def translated(kernel, signature, threads, shared, features):
+    """The Text of a kernel for a signature, threads a block, bytes of dynamic shared memory, and a device's features.
+
+    KernelError, with the line, where it uses what WebGPU has not.
+    """
+    refuse_recursion(kernel.py_func)
+    subgroups = "subgroups-of-32" in features
+    try:
+        return Module(kernel, signature, threads, shared, features, masks=False).text
+    except Parted as parted:
+        if not parted.by_warps and subgroups:
+            features = features - {"subgroups-of-32"}
+        return Module(kernel, signature, threads, shared, features, masks=True).text
+
+
+class Parted(Exception):
+    """Threads part before a barrier; by_warps: because the device has no warps of 32."""
+
+    def __init__(self, by_warps=False):
+        self.by_warps = by_warps
+
+
+@dataclass
+class Made:
+    """A device function, translated for some arguments."""
+
+    name: str
+    returns: tuple | None = None  # types
+    varies: bool = False  # whether threads may get different results for the same arguments
+
+
+class Module:
+    """The translation of one kernel, with all device functions that it calls."""
+
+    def __init__(self, kernel, signature, threads, shared, features, masks):
+        self.kernel, self.threads, self.masks = kernel, threads, masks
+        self.subgroups = "subgroups-of-32" in features
+        self.wide = "int64" in features
+        self.numbers = Numbers(self.wide)
+        self.atomics_64 = "int64-atomics" in features
+        self.dynamic_words = max(1, -(-shared // 4))
+        self.atomic, self.written, self.read = set(), set(), set()  # names of arrays
+        self.waiting = {}  # device function -> whether threads wait in it
+        known = -1
+        while known != self._noted():  # until no new array is written, or used atomically
+            known = self._noted()
+            self.made, self.functions, self.shared = {}, {}, {}
+            self.text = self._translate(parameters(signature))
+
+    def _noted(self):
+        return len(self.atomic) + len(self.written) + len(self.read)
+
+    def _translate(self, declared):
+        names = self.kernel.py_func.__code__.co_varnames[: len(declared)]
+        self.taken = RESERVED | set(names)
+        given, sizes, bindings, words = [], [], [], 0
+        for number, (name, of) in enumerate(zip(names, declared, strict=True)):
+            kind = WGSL.get(of.dtype.name)
+            if kind is None or of.dimensions and kind == "bool":
+                raise KernelError(
+                    f"kernel {self.kernel.__name__}: {name} is of {of.dtype.name}, and WebGPU has integers of 32 "
+                    f"{'and 64 ' if self.wide else ''}bits"
+                )
+            take = of.dimensions or (2 if kind in BIG else 1)
+            texts = [self.param(words + k) for k in range(take)]
+            if of.dimensions:
+                given.append(Array(name, kind, tuple(map(unsigned, texts))))
+                bindings.append((number, name, kind))
+            elif kind in BIG:
+                given.append(Value(self.numbers.whole(*texts, kind), kind))
+            else:
+                given.append(self.numbers.cast(unsigned(texts[0]), kind))
+            words += take
+            sizes.append(take)
+        self.blocks = self.param(words)
+        entry = Function(self, self.kernel.py_func, given)
+        body = entry.translate()
+        heads = [f"@group(0) @binding(0) var<uniform> params: array<vec4<u32>, {words // 4 + 1}>;"]
+        for k, (_, name, kind) in enumerate(bindings):
+            access = "read_write" if name in self.written else "read"
+            heads.append(f"@group(0) @binding({k + 1}) var<storage, {access}> {name}: array<{self.stored(name, kind)}>;")
+        for name, size in self.shared.values():
+            kind = "atomic<u32>" if name in self.atomic else "u32"
+            heads.append(f"var<workgroup> {name}: array<{kind}, {size}>;")
+        main = (
+            f"{comment(self.kernel.py_func)}"
+            f"@compute @workgroup_size({self.threads})\n"
+            "fn main(@builtin(local_invocation_id) local_id: vec3<u32>, @builtin(workgroup_id) group_id: vec3<u32>) {\n"
+            f"  let lid = local_id.x;\n  let block = group_id.y * {WIDTH}u + group_id.x;\n"
+            f"  if (block >= {self.blocks}) {{ return; }}\n{body}}}"
+        )
+        own = [main, *self.reached(main)]
+        head = ["enable subgroups;", "diagnostic(off, subgroup_uniformity);"] if self.uses_subgroups(own) else []
+        text = "\n".join([*head, *heads, "", *own, *self._helpers("\n".join(own))])
+        arrays = tuple((number, name in self.written) for number, name, _ in bindings)
+        return Text(text, arrays, tuple(sizes))
+
+    def _helpers(self, text):
+        """The parts of the prelude that a text uses."""
+        if re.search(r"\b(div|mod)_[iu]32\(", text):
+            yield prelude.DIVISIONS
+        if not self.wide and "vec2<u32>" in text:
+            yield prelude.PAIRS
+        if self.wide and re.search(r"\b(div|mod)_[iu]64\(", text):
+            yield prelude.WIDE_DIVISIONS
+        if re.search(r"\bsame(_word)?\(", text):
+            yield prelude.SAME
+        warps = re.search(r"\b(ballot|shuffled)\(", text)
+        if re.search(r"\b(any|count)_of_block\(", text) or warps and not self.subgroups:
+            yield prelude.VOTES.replace("THREADS", str(self.threads))
+        if warps:
+            yield prelude.SUBGROUPS if self.subgroups else prelude.WARPS.replace("THREADS", str(self.threads))
+
+    def reached(self, text):
+        """The device functions that a text calls, directly or not: others were translated for what did not last."""
+        reached, left = [], [text]
+        while left:
+            for name in set(re.findall(r"\w+", left.pop())) & self.functions.keys() - set(reached):
+                reached.append(name)
+                left.append(self.functions[name])
+        return [text for name, text in self.functions.items() if name in reached]
+
+    def uses_subgroups(self, texts):
+        return self.subgroups and any(re.search(r"\b(ballot|shuffled|subgroupBarrier)\(", text) for text in texts)
+
+    def function_waits(self, function):
+        """Whether threads wait for each other in a device function."""
+        if function not in self.waiting:
+            self.waiting[function] = Function(self, function, ()).waits(source_tree(function).body[0].body)
+        return self.waiting[function]
+
+    def function(self, function, arguments, flow):
+        """The Made device function for these arguments; flow: whether all threads of a block call it."""
+        key = function, tuple(map(specialisation, arguments)), flow
+        made = self.made.get(key)
+        if made is None:
+            of_name = sum(other is function for other, *_ in self.made) + 1
+            made = self.made[key] = Made(f"{function.__name__}_{of_name}")
+            inner = Function(self, function, arguments, made)
+            body = inner.translate()
+            returns = ""
+            if made.returns:
+                returns = f" -> {inner.returned_type()}"
+            head = ", ".join(["lid: u32", "block: u32", *(["mask: bool"] if inner.masked else []), *inner.passed])
+            text = f"{comment(function)}fn {made.name}({head}){returns} {{\n{body}}}\n"
+            if made.returns and len(made.returns) > 1:
+                members = ", ".join(f"r{k}: {self.numbers.name(kind)}" for k, kind in enumerate(made.returns))
+                text = f"struct Of_{made.name} {{ {members} }}\n{text}"
+            self.functions[made.name] = text
+        return made
+
+    def param(self, word):
+        return f"params[{word // 4}].{'xyzw'[word % 4]}"
+
+    def in_words(self, array):
+        """Whether an array is stored as words of 32 bits, in WGSL: two for an element of 64 bits."""
+        if array.where == "shared":
+            return True
+        return array.name in self.atomic and array.type in BIG and not self.atomics_64
+
+    def stored(self, name, kind):
+        """The type in WGSL of what a buffer holds."""
+        if name not in self.atomic:
+            return self.numbers.name(kind)
+        return "atomic<u32>" if kind in BIG and not self.atomics_64 else f"atomic<{kind}>"
+
+
+def comment(function):
+    """The first sentence of a function's docstring as a comment."""
+    text = (inspect.getdoc(function) or "").partition("\n\n")[0]
+    return "".join(f"// {line}\n" for line in text.splitlines())
+
+
+def specialisation(value):
+    """What a device function is translated for, of one argument."""
+    if isinstance(value, Several):
+        return tuple(map(specialisation, value.items)), value.fields
+    if isinstance(value, Array):
+        return value.name, value.type, value.where, len(value.sizes), value.offset is not None
+    return value.literal if isinstance(value.literal, bool) else (value.type, value.uniform)
+
+
+def exits(node, loops=0):
+    """Whether a statement may leave the loop, or the function, that it is in; loops: how many are inside of it."""
+    if isinstance(node, ast.Return):
+        return True
+    if isinstance(node, (ast.Break, ast.Continue)):
+        return loops == 0
+    inner = loops + isinstance(node, (ast.For, ast.While))
+    return any(exits(each, inner) for each in ast.iter_child_nodes(node))
+
+
+class Loop:
+    """A loop that is being translated."""
+
+    def __init__(self, waits, varies, masks=(), depth=0):
+        """waits: whether a barrier is in it. varies: whether threads leave it in different rounds. masks: with masks,
+        that of the threads in the loop; depth: how many masks were there before it."""
+        self.waits, self.varies, self.masks, self.depth = waits, varies, masks, depth
+        self.breaks, self.nexts = [], []  # the variables at each `break`, at each `continue`
+
+
+class Function(Integers):
+    """The translation of a kernel or a device function for some arguments."""
+
+    def __init__(self, module, function, given, made=None):
+        super().__init__(function)
+        self.module, self.numbers, self.function, self.given, self.made = module, module.numbers, function, given, made
+        self.definition = source_tree(function).body[0]
+        self.masked = module.masks and self.waits(self.definition.body)
+        self.varying = set()  # variables that differ between threads, and loops that these leave in different rounds
+        self.widened = {}  # (name, type) -> the type of the variable that keeps it
+
+    def translate(self):
+        """The text of the body."""
+        stored = {node.id for node in ast.walk(self.definition)
+                  if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}  # fmt: skip
+        self.again = True
+        while self.again:
+            self.again, self.lines, self.depth, self.count = False, [], 1, 0
+            self.env, self.kinds, self.declared, self.passed, self.loops = {}, {}, {}, [], []
+            self.flow, self.guard, self.masks = True, None, []
+            for arg, value in zip(self.definition.args.args, self.given, strict=True):
+                self.env[arg.arg] = inside = self.parameter(arg.arg, value, arg.arg in stored)
+                if arg.arg in stored and isinstance(inside, Value) and not isinstance(value.literal, bool):
+                    self.assign_name(arg.arg, inside)  # WGSL cannot assign to a parameter
+            if self.masked:
+                self.guard = self.slot("bool")
+                self.masks = [self.guard]
+                self.line(f"{self.guard} = {'mask' if self.made else 'true'};")
+            falls_through = self.block(self.definition.body)
+        if self.made and self.made.returns:
+            if self.masked:
+                self.declared["result"] = self.returned_type()
+                self.line("return result;")
+            elif falls_through:
+                self.line(f"return {self.returned_type()}();")
+        head = [f"  var {name}: {kind};" for name, kind in self.declared.items()]
+        return "\n".join([*head, *self.lines, ""])
+
+    def returned_type(self):
+        """What a device function returns, in WGSL."""
+        kinds = self.made.returns
+        return self.numbers.name(kinds[0]) if len(kinds) == 1 else f"Of_{self.made.name}"
+
+    def parameter(self, name, value, stored=False):
+        """The argument inside the function."""
+        if isinstance(value, Several):
+            items = tuple(self.parameter(f"{name}_{k}", item) for k, item in enumerate(value.items))
+            return Several(items, value.fields)
+        text = self.variable(name) + ("_given" if stored else "")
+        if isinstance(value, Array):
+            if value.where == "local":
+                self.passed.append(f"{text}: ptr<function, array<{self.numbers.name(value.type)}, {value.words}>>")
+                return replace(value, name=f"(*{text})")
+            if value.offset is None:
+                return value
+            self.passed += [f"{text}_from: u32", f"{text}_size: u32"]
+            return replace(value, offset=unsigned(f"{text}_from", False), sizes=(unsigned(f"{text}_size", False),))
+        if isinstance(value.literal, bool) or self.made is None:
+            return value
+        self.passed.append(f"{text}: {self.numbers.name(value.type)}")
+        return Value(text, value.type, value.uniform)
+
+    def refuse(self, node, why):
+        """KernelError: the kernel has something that WebGPU has not."""
+        code = self.function.__code__
+        line = code.co_firstlineno + node.lineno - 1
+        raise KernelError(
+            f'File "{code.co_filename}", line {line}, in {self.function.__name__}: `{ast.unparse(node)}`: {why}'
+        )
+
+    # --------------------------------------------------------------------------------------------------- lines of text
+
+    def line(self, text):
+        """A line that all threads run."""
+        self.lines.append("  " * self.depth + text)
+
+    def emit(self, text):
+        """A line that the threads of the mask run."""
+        self.line(f"if ({self.guard}) {{ {text} }}" if self.guard else text)
+
+    def slot(self, kind):
+        """The name of a new variable, which is declared at the begin of the function. kind: its type in WGSL."""
+        self.count += 1
+        self.declared[f"t{self.count}"] = kind
+        return f"t{self.count}"
+
+    def temporary(self, value, kind=None):
+        """The value, computed here. kind: its type in WGSL, if it has no other."""
+        if value.literal is not None:
+            return value
+        if self.guard:
+            name = self.slot(kind or self.numbers.name(value.type))
+            self.emit(f"{name} = {value.text};")
+        else:
+            self.count += 1
+            name = f"t{self.count}"
+            self.line(f"let {name} = {value.text};")
+        return replace(value, text=name)
+
+    def held(self, value):
+        """The value as it is now: what is in memory may change."""
+        if isinstance(value, Several):
+            return Several(tuple(map(self.held, value.items)), value.fields)
+        return self.temporary(value) if isinstance(value, Value) and "[" in value.text else value
+
+    def fixed(self, value):
+        """The value as it is now: variables may change, too."""
+        if isinstance(value, Several):
+            return Several(tuple(map(self.fixed, value.items)), value.fields)
+        return self.temporary(value) if isinstance(value, Value) else value
+
+    def unguarded(self, work):
+        """Do `work`, which writes statements without a barrier, for the threads of the mask."""
+        guard, self.guard = self.guard, None
+        if guard:
+            self.line(f"if ({guard}) {{")
+            self.depth += 1
+        done = work()
+        if guard:
+            self.depth -= 1
+            self.line("}")
+        self.guard = guard
+        return done
+
+    # ------------------------------------------------------------------------------------------------------- variables
+
+    def variable(self, name):
+        """The name of a variable in WGSL."""
+        name = "ignored" if name == "_" else name.replace("__", "_x")
+        return name + "_" if name in self.module.taken or re.search(r"^t\d+$|_\d+$", name) else name
+
+    def assign_name(self, name, value):
+        if not isinstance(value, Value):
+            self.env[name] = self.fixed(value)
+            return
+        if isinstance(value.literal, bool):
+            value = Value(self.numbers.constant(value.literal, "bool"), "bool")
+        kind = "i64" if value.type == "literal" else value.type
+        while (name, kind) in self.widened:
+            kind = self.widened[name, kind]
+        known = self.kinds.setdefault(name, [])
+        if kind not in known:
+            known.append(kind)
+        text = self.variable(name) + (f"_{kind}" if kind != known[0] else "")
+        self.declared[text] = self.numbers.name(kind)
+        if not (value.uniform and self.flow):
+            self.vary(text)
+        self.env[name] = Value(text, kind, text not in self.varying)
+        self.emit(f"{text} = {self.numbers.cast(value, kind).text};")
+
+    def vary(self, what):
+        """Note that a variable, or a loop, is not the same for all threads."""
+        if what not in self.varying:
+            self.varying.add(what)
+            self.again = True
+
+    def meet(self, *paths):
+        """The variables where paths of the program meet: each has one type there, or it is of no use afterwards."""
+        joined = {}
+        for name in dict.fromkeys(name for path in paths for name in path):
+            values = [path[name] for path in paths if name in path]
+            first = values[0]
+            if all(each == first for each in values):
+                joined[name] = first
+            elif not all(isinstance(each, Value) for each in values):
+                joined[name] = None
+            elif len({each.text for each in values}) == 1:
+                joined[name] = replace(first, uniform=all(each.uniform for each in values))
+            elif any(each.text not in self.declared for each in values):
+                joined[name] = None  # a bool that is known here, or a parameter
+            else:
+                kind = self.numbers.common(*values)
+                for each in values:
+                    if each.type != kind:
+                        self.widened[name, each.type] = kind
+                        self.again = True
+                joined[name] = next((each for each in values if each.type == kind), first)
+        return joined
+
+    # ------------------------------------------------------------------------------------------------------ statements
+
+    def block(self, body):
+        """Translate statements; returns whether the end is reached."""
+        before = None
+        for statement in body:
+            handler = getattr(self, f"do_{type(statement).__name__}", None)
+            if handler is None:
+                self.refuse(statement, "a kernel for WebGPU has no such statement")
+            self.behind_barrier = isinstance(before, ast.Expr) and self.calls_barrier(before.value)
+            whole = isinstance(statement, (ast.If, ast.While, ast.For))
+            try:
+                if self.guard and whole and not (self.waits([statement]) or exits(statement)):
+                    falls_through = self.unguarded(lambda each=handler, at=statement: each(at))
+                else:
+                    falls_through = handler(statement)
+            except NotInWgsl as error:
+                self.refuse(statement, str(error))
+            if falls_through is False:
+                return False
+            before = statement
+        return True
+
+    def calls_barrier(self, node):
+        return isinstance(node, ast.Call) and self.cuda_name(node.func) == ("syncthreads",)
+
+    def do_Expr(self, node):
+        if isinstance(node.value, ast.Constant):
+            return
+        value = self.value(node.value)
+        unused = f"let {value.text} = " if isinstance(value, Value) else "\n"
+        if self.lines and self.lines[-1].strip().startswith(unused):
+            self.lines[-1] = self.lines[-1].replace(unused, "", 1)
+
+    def do_Pass(self, node):
+        pass
+
+    def do_Assign(self, node):
+        value = self.value(node.value)
+        if self.behind_barrier and self.flow and not self.guard and isinstance(value, Value) and not value.uniform:
+            if isinstance(node.value, ast.Subscript) and value.type == "u32":
+                # all threads read the same element behind a barrier: a block's next task
+                value = self.temporary(Value(f"same_word(lid, {value.text})", "u32"))
+        many = len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple)
+        value = self.fixed(value) if many else value
+        for target in node.targets:
+            self.assign(target, value)
+
+    def do_AnnAssign(self, node):
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value))
+
+    def assign(self, target, value):
+        if isinstance(target, ast.Tuple):
+            if not isinstance(value, Several) or len(value.items) != len(target.elts):
+                self.refuse(target, "as many values as names are needed")
+            for each, item in zip(target.elts, value.items, strict=True):
+                self.assign(each, item)
+        elif isinstance(target, ast.Subscript):
+            array, index = self.value(target.value), self.value(target.slice)
+            self.store(array, index, value)
+        elif isinstance(target, ast.Name):
+            self.assign_name(target.id, value)
+        else:
+            self.refuse(target, "a kernel for WebGPU assigns to variables and elements")
+
+    def do_AugAssign(self, node):
+        name = OPERATIONS.get(type(node.op)) or self.refuse(node, "WebGPU has no such operation of integers")
+        if isinstance(node.target, ast.Subscript):
+            array, index = self.values([node.target.value, node.target.slice])
+            index = self.fixed(index)
+            (right,) = self.values([node.value])
+            self.store(array, index, self.numbers.operate(name, self.load(array, index), right))
+            return
+        left, right = self.values([node.target, node.value])
+        self.assign_name(node.target.id, self.numbers.operate(name, left, right))
+
+    def do_Return(self, node):
+        value = self.value(node.value) if node.value else Several(())
+        items = value.items if isinstance(value, Several) else (value,)
+        if any(not isinstance(item, Value) for item in items):
+            self.refuse(node, "a device function for WebGPU returns numbers")
+        if self.made and items:
+            self.returns(items)
+        elif not self.guard:
+            self.line("return;")
+        if self.guard:
+            self.clear([*self.masks, *(mask for loop in self.loops for mask in loop.masks)])
+        elif not self.flow:
+            for loop in self.loops:
+                self.leave(loop)
+            self.vary("rest")
+        return False
+
+    def returns(self, items):
+        """Return these values from a device function."""
+        kinds = tuple("i64" if item.type == "literal" else item.type for item in items)
+        if self.made.returns not in (None, kinds):
+            pairs = zip(self.made.returns, kinds, strict=True)
+            kinds = tuple(self.numbers.common(Value("", a), Value("", b)) for a, b in pairs)
+            self.again = self.again or kinds != self.made.returns
+        self.made.returns = kinds
+        self.made.varies = self.made.varies or not self.flow or not all(item.uniform for item in items)
+        texts = [self.numbers.cast(item, kind).text for item, kind in zip(items, kinds, strict=True)]
+        text = texts[0] if len(texts) == 1 else f"{self.returned_type()}({', '.join(texts)})"
+        self.emit(f"result = {text};" if self.guard else f"return {text};")
+
+    def clear(self, masks):
+        """With masks: the threads of the innermost one leave all of these."""
+        inner = self.masks[-1]
+        texts = [f"{mask} = false;" for mask in dict.fromkeys(masks) if mask != inner]
+        self.line(f"if ({inner}) {{ {' '.join([*texts, f'{inner} = false;'])} }}")
+
+    def leave(self, loop):
+        """Threads leave a loop while others go on."""
+        if not loop.varies:
+            loop.varies = True
+
+    def condition(self, test, together):
+        """A condition as a bool; `together` if all threads of the block have to take the same path."""
+        value = self.value(test)
+        if isinstance(value, Value) and value.literal is not None:
+            return literal(bool(value.literal))
+        value = self.numbers.cast(value, "bool")
+        return self.agreed(value) if together else value
+
+    def agreed(self, value):
+        """The condition, which is the same in all threads, as one that is seen to be."""
+        if value.uniform:
+            return value
+        if not self.flow:
+            raise Parted
+        return self.temporary(Value(f"same(lid, {value.text})", "bool"))
+
+    def do_If(self, node):
+        if self.guard:
+            return self.masked_if(node)
+        together = self.waits([node]) or self.loops and self.loops[-1].waits and exits(node)
+        value = self.condition(node.test, together)
+        if value.literal is not None:
+            return self.block(node.body if value.literal else node.orelse)
+        flow, before, paths = self.flow, self.env, []
+        self.flow = flow and value.uniform
+        self.line(f"if ({value.text}) {{")
+        for k, body in enumerate((node.body, node.orelse)):
+            if k and body:
+                self.line("} else {")
+            self.env = dict(before)
+            self.depth += 1
+            if self.block(body):
+                paths.append(self.env)
+            self.depth -= 1
+        self.line("}")
+        self.env = self.meet(*paths) if paths else before
+        self.flow = flow and not (self.loops and self.loops[-1].varies) and "rest" not in self.varying
+        return bool(paths)
+
+    def masked_if(self, node):
+        """An `if` that has a barrier, or an exit, in it: all threads go through both sides."""
+        value = self.condition(node.test, False)
+        if value.literal is not None:
+            return self.block(node.body if value.literal else node.orelse)
+        outer, before, paths = self.guard, self.env, []
+        yes, no = self.slot("bool"), self.slot("bool")
+        self.line(f"{yes} = {outer} && {value.text};")
+        self.line(f"{no} = {outer} && !{yes};")
+        for mask, body in ((yes, node.body), (no, node.orelse)):
+            self.env = dict(before)
+            self.masks.append(mask)
+            self.guard = mask
+            if self.block(body):
+                paths.append(self.env)
+            self.masks.pop()
+        self.guard = outer
+        self.env = self.meet(*paths) if paths else before
+        return bool(paths)
+
+    def loop(self, node, head, step=""):
+        """A loop. head: writes its condition, and returns it; step: what is done at the end of a round."""
+        if node.orelse:
+            self.refuse(node, "a loop has no else in a kernel for WebGPU")
+        key = ast.unparse(node) + str(node.lineno)
+        loop = Loop(self.waits([node]), key in self.varying)
+        self.loops.append(loop)
+        flow, before = self.flow, dict(self.env)
+        self.flow = flow and not loop.varies
+        if self.guard:
+            after = self.masked_rounds(node, loop, head, step)
+        else:
+            place = len(self.lines)
+            self.line("loop {")
+            self.depth += 1
+            start = len(self.lines)
+            value = head()
+            if value.literal is None:
+                if len(self.lines) == start:
+                    head = f"for (; {value.text}; {step})" if step else f"while ({value.text})"
+                    self.lines[place], step = self.lines[place].replace("loop", head), ""
+                else:
+                    self.line(f"if (!{value.text}) {{ break; }}")
+            if not value.uniform:
+                loop.varies = True
+            self.flow = self.flow and not loop.varies
+            after = dict(self.env) if value.literal is None else None
+            self.enter(node)
+            if self.block(node.body):
+                loop.nexts.append(self.env)
+            if step:
+                self.line(f"continuing {{ {step}; }}")
+            self.depth -= 1
+            self.line("}")
+        self.loops.pop()
+        if loop.varies:
+            self.vary(key)
+        self.meet(before, *loop.nexts)
+        self.flow = flow and "rest" not in self.varying
+        paths = [path for path in (after, *loop.breaks) if path is not None]
+        self.env = self.meet(*paths) if paths else before
+        return bool(paths)
+
+    def enter(self, node):
+        """Begin a round: the variable of a `for`."""
+        if isinstance(node, ast.For):
+            self.assign(node.target, self.env[f"for {node.lineno} {node.col_offset}"])
+
+    def masked_rounds(self, node, loop, head, step):
+        """The rounds of a loop with a barrier, or an exit, in it: until the last thread has left it."""
+        outer, inside, now = self.guard, self.slot("bool"), self.slot("bool")
+        loop.masks, loop.depth = (inside,), len(self.masks)
+        self.line(f"{inside} = {outer};")
+        self.line("loop {")
+        self.depth += 1
+        self.line(f"{now} = {inside};")
+        self.masks.append(now)
+        self.guard = now
+        value = head()
+        if value.literal is None:
+            self.line(f"{now} = {now} && {value.text};")
+        self.line(f"{inside} = {now};")
+        self.line(f"if (!any_of_block(lid, {inside})) {{ break; }}")
+        after = dict(self.env) if value.literal is None else None
+        self.enter(node)
+        if self.block(node.body):
+            loop.nexts.append(self.env)
+        self.masks.pop()
+        if step:
+            self.line(f"if ({inside}) {{ {step}; }}")
+        self.depth -= 1
+        self.line("}")
+        self.guard = outer
+        return after
+
+    def do_While(self, node):
+        together = self.waits([node]) and not self.guard
+        return self.loop(node, lambda: self.condition(node.test, together))
+
+    def do_For(self, node):
+        if isinstance(node.iter, ast.Tuple):
+            if any(map(exits, node.body)):
+                self.refuse(node.iter, "a loop over values is written out for WebGPU: no break, continue or return")
+            for element in node.iter.elts:
+                self.assign(node.target, self.value(element))
+                self.block(node.body)
+            return True
+        if not self.calls(node.iter, "range"):
+            self.refuse(node.iter, "a kernel for WebGPU loops over range(...) or a tuple of values")
+        bounds = self.values(node.iter.args)
+        start, stop, step = {1: [literal(0), *bounds, literal(1)], 2: [*bounds, literal(1)], 3: bounds}[len(bounds)]
+        kind = self.numbers.common(start, stop, step)
+        kind = "i64" if kind == "literal" else kind
+        stop, step = (self.fixed(self.numbers.cast(each, kind)) for each in (stop, step))
+        hidden = f"for {node.lineno} {node.col_offset}"
+        variable = f"{node.target.id}_next" if isinstance(node.target, ast.Name) else "next"
+        self.assign_name(variable, self.numbers.cast(start, kind))
+        self.env[hidden] = at = self.env[variable]
+        if not step.uniform:
+            self.vary(at.text)
+        together = self.waits(node.body) and not self.guard
+        sign = bounds[2].literal if len(bounds) == 3 else 1
+
+        def head():
+            if sign is None and kind[0] == "i":  # the sign of the step is not known here
+                up, down = self.numbers.compare("<", at, stop).text, self.numbers.compare(">", at, stop).text
+                positive = self.numbers.compare(">", step, literal(0)).text
+                value = Value(f"select({down}, {up}, {positive})", "bool", at.uniform and stop.uniform and step.uniform)
+            else:
+                value = self.numbers.compare(">" if sign is not None and sign < 0 else "<", at, stop)
+            return self.agreed(value) if together else value
+
+        following = self.numbers.operate("add", at, step).text
+        return self.loop(node, head, f"{at.text} = {following}")
+
+    def do_Break(self, node):
+        return self.jump("break;", self.loops[-1].breaks, self.loops[-1].masks)
+
+    def do_Continue(self, node):
+        return self.jump("continue;", self.loops[-1].nexts, ())
+
+    def jump(self, text, paths, masks):
+        loop = self.loops[-1]
+        paths.append(dict(self.env))
+        if self.guard:
+            self.clear([*masks, *self.masks[loop.depth :]])
+        else:
+            if not self.flow:
+                self.leave(loop)
+            self.line(text)
+        return False
+
+    def waits(self, body):
+        """Whether threads wait for each other in these statements, or in a function that they call."""
+        return any(self.waiting(node) for statement in body for node in ast.walk(statement))
+
+    def waiting(self, node):
+        if not isinstance(node, ast.Call):
+            return False
+        name = self.cuda_name(node.func)
+        if name:
+            of_block = name[0].startswith("syncthreads")
+            return of_block or not self.module.subgroups and (name[0] == "syncwarp" or name[0].endswith("_sync"))
+        called = self.device_function(node)
+        return called is not None and self.module.function_waits(called)
+
+    # ----------------------------------------------------------------------------------------------------- expressions
+
+    def cuda_name(self, node):
+        """("atomic", "add") of cuda.atomic.add; () of anything else."""
+        names = []
+        while isinstance(node, ast.Attribute):
+            names.insert(0, node.attr)
+            node = node.value
+        return tuple(names) if names and is_cuda(self.named(node)) else ()
+
+    def values(self, nodes):
+        """The values of some nodes, from left to right: what is in memory is read before the next one changes it."""
+        found = []
+        for node in nodes:
+            place = len(self.lines)
+            value = self.value(node)
+            if len(self.lines) > place:
+                later, self.lines = self.lines[place:], self.lines[:place]
+                found = list(map(self.held, found))
+                self.lines += later
+            found.append(value)
+        return found
+
+    def value(self, node):
+        number = self.literal(node)
+        if number is not None:
+            return literal(number)
+        handler = getattr(self, f"of_{type(node).__name__}", None)
+        return handler(node) if handler else self.refuse(node, "a kernel for WebGPU has no such expression")
+
+    def of_Constant(self, node):
+        if isinstance(node.value, bool):
+            return literal(node.value)
+        return self.refuse(node, "WebGPU has integers and bools here")
+
+    def of_Name(self, node):
+        if node.id in self.env:
+            value = self.env[node.id]
+            if value is None:
+                self.refuse(node, "what it is depends on the path by which the program came here")
+            return value
+        value = self.named(node)
+        if isinstance(value, (bool, np.bool_)):
+            return literal(bool(value))
+        if isinstance(value, np.integer) and value.dtype.name in WGSL:
+            kind = WGSL[value.dtype.name]
+            return Value(self.numbers.constant(value, kind), kind)
+        if value is None or isinstance(value, (float, np.ndarray, CallersFunction)):
+            self.refuse(node, "a kernel for WebGPU has no value of this kind")
+        return value
+
+    def of_Tuple(self, node):
+        return Several(tuple(self.values(node.elts)))
+
+    def of_BinOp(self, node):
+        name = OPERATIONS.get(type(node.op)) or self.refuse(node, "WebGPU has no such operation of integers")
+        return self.numbers.operate(name, *self.values([node.left, node.right]))
+
+    def of_UnaryOp(self, node):
+        value = self.value(node.operand)
+        if isinstance(node.op, ast.Not):
+            if value.literal is not None:
+                return literal(not value.literal)
+            return Value(f"!{self.numbers.cast(value, 'bool').text}", "bool", value.uniform)
+        if isinstance(node.op, ast.USub):
+            return self.numbers.operate("sub", literal(0), value)
+        return self.numbers.inverted(value) if isinstance(node.op, ast.Invert) else value
+
+    def of_Compare(self, node):
+        values = self.values([node.left, *node.comparators])
+        parts = []
+        for op, left, right in zip(node.ops, values, values[1:], strict=False):
+            if type(op) not in COMPARED:
+                self.refuse(node, "WebGPU has no such comparison")
+            parts.append(self.numbers.compare(COMPARED[type(op)], left, right))
+        text = " && ".join(part.text for part in parts)
+        return Value(f"({text})" if len(parts) > 1 else text, "bool", all(part.uniform for part in parts))
+
+    def captured(self, node, uniform):
+        """(the value of a node, the lines that compute it), of a part that some threads may not reach."""
+        place, guard, flow = len(self.lines), self.guard, self.flow
+        self.guard, self.flow, self.depth = None, flow and uniform, self.depth + 1
+        if guard and self.waits([node]):
+            self.refuse(node, "threads wait for each other in a part of an expression: write it as a statement")
+        value = self.value(node)
+        lines, self.lines = self.lines[place:], self.lines[:place]
+        self.guard, self.flow, self.depth = guard, flow, self.depth - 1
+        return value, lines
+
+    def when(self, condition, lines):
+        """Lines under a condition, and the mask."""
+        self.line(f"if ({f'{self.guard} && ' if self.guard else ''}{condition}) {{")
+        self.lines += lines
+        self.line("}")
+
+    def of_BoolOp(self, node):
+        """`and`, `or`: the right side is computed only where it counts."""
+        both = isinstance(node.op, ast.And)
+        found = self.value(node.values[0])
+        for each in node.values[1:]:
+            if found.literal is not None:
+                if bool(found.literal) != both:
+                    return literal(bool(found.literal))
+                found = self.value(each)
+                continue
+            found = self.numbers.cast(found, "bool")
+            right, lines = self.captured(each, found.uniform)
+            right = self.numbers.cast(right, "bool")
+            uniform = found.uniform and right.uniform
+            if lines:
+                name = self.slot("bool")
+                self.emit(f"{name} = {found.text};")
+                lines.append("  " * (self.depth + 1) + f"{name} = {right.text};")
+                self.when(name if both else f"!{name}", lines)
+                found = Value(name, "bool", uniform)
+            else:
+                found = Value(f"({found.text} {'&&' if both else '||'} {right.text})", "bool", uniform)
+        return found if found.literal is not None else self.numbers.cast(found, "bool")
+
+    def of_IfExp(self, node):
+        test = self.condition(node.test, False)
+        if test.literal is not None:
+            return self.value(node.body if test.literal else node.orelse)
+        test = self.held(test)
+        (yes, lines), (no, other_lines) = (self.captured(each, test.uniform) for each in (node.body, node.orelse))
+        if isinstance(yes, Several) or isinstance(no, Several) or not isinstance(yes, Value):
+            self.refuse(node, "a choice is between two numbers in a kernel for WebGPU")
+        (a, b), kind, uniform = self.numbers.typed(*(Value(each.text, "i64", True, each.literal)
+                                                     if each.type == "literal" else each for each in (yes, no)))  # fmt: skip
+        uniform = uniform and test.uniform
+        if not lines and not other_lines and "[" not in a.replace("params[", "") + b.replace("params[", ""):
+            return Value(f"select({b}, {a}, {test.text})", kind, uniform)
+        name, inner = self.slot(self.numbers.name(kind)), "  " * (self.depth + 1)
+        test = self.temporary(test)
+        self.when(test.text, [*lines, f"{inner}{name} = {a};"])
+        self.when(f"!{test.text}", [*other_lines, f"{inner}{name} = {b};"])
+        return Value(name, kind, uniform)
+
+    def of_Attribute(self, node):
+        name = self.cuda_name(node)
+        if name:
+            return self.position(name, node)
+        of = self.value(node.value)
+        if isinstance(of, Several) and node.attr in of.fields:
+            return of.items[of.fields.index(node.attr)]
+        if isinstance(of, Array) and of.sizes and node.attr in ("size", "shape"):
+            sizes = [self.numbers.cast(size, "i64") for size in of.sizes]
+            if node.attr == "shape":
+                return Several(tuple(sizes))
+            return sizes[0] if len(sizes) == 1 else self.numbers.operate("mul", *sizes)
+        if not isinstance(of, (Value, Several, Array)) and hasattr(of, node.attr):
+            return getattr(of, node.attr)  # of a module
+        return self.refuse(node, "a kernel for WebGPU has no such attribute")
+
+    def position(self, name, node):
+        """What `cuda.threadIdx.x` and others like it are."""
+        threads = Value(f"{self.module.threads}u", "u32")
+        found = {
+            ("threadIdx", "x"): unsigned("lid", False),
+            ("blockIdx", "x"): unsigned("block"),
+            ("blockDim", "x"): threads,
+            ("gridDim", "x"): unsigned(self.module.blocks),
+            ("laneid",): unsigned("(lid & 31u)", False),
+            ("warpsize",): unsigned("32u"),
+        }
+        found |= {(of, axis): unsigned("0u") for of in ("threadIdx", "blockIdx") for axis in "yz"}
+        found |= {(of, axis): unsigned("1u") for of in ("blockDim", "gridDim") for axis in "yz"}
+        return found.get(name) or self.refuse(node, f"WebGPU has no cuda.{'.'.join(name)}")
+
+    def of_Subscript(self, node):
+        of = self.value(node.value)
+        if isinstance(node.slice, ast.Slice):
+            return self.sliced(of, node)
+        index = self.value(node.slice)
+        if isinstance(of, Several):
+            if index.literal is None:
+                self.refuse(node, "which element of a tuple must be known when the kernel is translated")
+            return of.items[index.literal]
+        return self.load(of, index)
+
+    def sliced(self, array, node):
+        """The elements of an array from one on."""
+        if not isinstance(array, Array) or node.slice.upper or node.slice.step or len(array.sizes) > 1:
+            self.refuse(node, "a slice of a kernel for WebGPU is array[first:]")
+        first = self.temporary(self.numbers.cast(self.value(node.slice.lower), "u32"))
+        first = first if first.literal is None else self.numbers.cast(first, "u32")
+        size = array.sizes[0] if array.sizes else unsigned("0u")
+        offset = first if array.offset is None else self.numbers.operate("add", array.offset, first)
+        return replace(array, offset=offset, sizes=(self.numbers.operate("sub", size, first),))
+
+    # -------------------------------------------------------------------------------------------------- arrays, atomics
+
+    def place(self, array, index):
+        """The number of an element, counted from the begin of the memory that the array is in, as text."""
+        if not isinstance(array, Array):
+            raise NotInWgsl("only an array has elements")
+        indices = index.items if isinstance(index, Several) else (index,)
+        if len(indices) != max(1, len(array.sizes)):
+            raise NotInWgsl(f"an index is {len(array.sizes)} numbers here")
+        at = None
+        for k, each in enumerate(indices):
+            if each.literal is not None and each.literal < 0 and array.sizes:
+                each = self.numbers.operate("sub", array.sizes[k], literal(-each.literal))
+            each = self.numbers.cast(each, "u32")
+            if at is not None:
+                at = self.numbers.operate("mul", at, array.sizes[k])
+            at = each if at is None else self.numbers.operate("add", at, each)
+        return at.text if array.offset is None else self.numbers.operate("add", array.offset, at).text
+
+    def element(self, array, at):
+        """(text of an element, whether it is atomic)."""
+        return f"{array.name}[{at}]", array.name in self.module.atomic
+
+    def load(self, array, index):
+        at, kind = self.place(array, index), array.type
+        self.module.read.add(array.name)
+        uniform = array.where == "buffer" and array.name not in self.module.written and array.offset is None
+        uniform = uniform and all(each.uniform for each in getattr(index, "items", (index,)))
+
+        def word(at):
+            text, atomic = self.element(array, at)
+            return f"atomicLoad(&{text})" if atomic else text
+
+        if not self.module.in_words(array):
+            return Value(word(at), kind, uniform)
+        if kind in BIG:
+            at = at if at.isidentifier() else self.temporary(unsigned(at)).text
+            return Value(self.numbers.whole(word(f"2u * {at}"), word(f"2u * {at} + 1u"), kind), kind, False)
+        return self.numbers.cast(unsigned(word(at), False), kind)
+
+    def store(self, array, index, value):
+        at = self.place(array, index)
+        if not isinstance(value, Value):
+            raise NotInWgsl("an element is a number")
+        value = self.numbers.cast(value, array.type)
+        if array.where == "buffer":
+            self.module.written.add(array.name)
+
+        def word(at, value):
+            text, atomic = self.element(array, at)
+            self.emit(f"atomicStore(&{text}, {value});" if atomic else f"{text} = {value};")
+
+        if not self.module.in_words(array):
+            word(at, value.text)
+        elif array.type in BIG:
+            low, high = self.numbers.words(self.temporary(value))
+            at = self.temporary(unsigned(f"2u * {at}")).text
+            word(at, low)
+            word(f"{at} + 1u", high)
+        else:
+            word(at, self.numbers.cast(value, "u32").text)
+
+    def atomic(self, name, array, index, *operands):
+        """An atomic operation on an element; returns its value before."""
+        if not isinstance(array, Array) or array.where == "local":
+            raise NotInWgsl("an atomic operation is on an element of an array in memory")
+        at, kind = self.place(array, index), array.type
+        if array.where == "buffer":
+            self.module.written.add(array.name)
+        self.module.atomic.add(array.name)
+        operands = [self.temporary(self.numbers.cast(each, kind)) for each in operands]
+        if self.module.in_words(array):
+            if kind in BIG:
+                return self.atomic_of_two_words(name, array, at, kind, *operands)
+            if kind == "i32" and name in ("max", "min"):
+                raise NotInWgsl("WebGPU has no atomic min or max of int32 in shared memory")
+            operands = [self.numbers.cast(each, "u32") for each in operands]
+            return self.numbers.cast(self.atomic_of_element(name, array, at, "u32", operands), kind)
+        return self.atomic_of_element(name, array, at, kind, operands)
+
+    def atomic_of_element(self, name, array, at, kind, operands):
+        texts, element = [each.text for each in operands], f"&{array.name}[{at}]"
+        if name in ATOMIC:
+            return self.temporary(Value(f"{ATOMIC[name]}({element}, {texts[0]})", kind, False))
+        change = {
+            "cas": "select({old}, {1}, {old} == {0})",
+            "inc": "select({old} + {one}, {zero}, {old} >= {0})",
+            "dec": "select({old} - {one}, {0}, {old} == {zero} || {old} > {0})",
+        }.get(name)
+        if change is None:
+            raise NotInWgsl(f"WebGPU has no cuda.atomic.{name}")
+        old = self.slot(self.numbers.name(kind))
+        zero, one = (self.numbers.constant(number, kind) for number in (0, 1))
+        self.emit(f"{old} = atomicLoad({element});")
+        text = change.format(*texts, old=old, zero=zero, one=one)
+        self.unguarded(lambda: self.line(
+            f"loop {{ let swap = atomicCompareExchangeWeak({element}, {old}, {text}); "
+            f"if (swap.exchanged) {{ break; }} {old} = swap.old_value; }}"
+        ))  # fmt: skip
+        return Value(old, kind, False)
+
+    def atomic_of_two_words(self, name, array, at, kind, value):
+        """An atomic operation on an element of 64 bits, in two words: what it returns is exact below 2^32."""
+        if name not in ("add", "or_", "and_", "xor"):
+            raise NotInWgsl(f"this device has no cuda.atomic.{name} of 64 bits")
+        low, high = self.numbers.words(value)
+        at = self.temporary(unsigned(f"2u * {at}")).text
+        old = self.temporary(unsigned(f"{ATOMIC[name]}(&{array.name}[{at}], {low})", False)).text
+        if name == "add":  # the sum of the low words may carry
+            high = self.temporary(unsigned(f"{high} + select(0u, 1u, {old} + {low} < {old})", False)).text
+            old_high = self.slot("u32")
+            self.emit(f"if ({high} != 0u) {{ {old_high} = atomicAdd(&{array.name}[{at} + 1u], {high}); }}"
+                      f" else {{ {old_high} = atomicLoad(&{array.name}[{at} + 1u]); }}")  # fmt: skip
+        else:
+            old_high = self.temporary(unsigned(f"{ATOMIC[name]}(&{array.name}[{at} + 1u], {high})", False)).text
+        return Value(self.numbers.whole(old, old_high, kind), kind, False)
+
+    # ----------------------------------------------------------------------------------------------------------- calls
+
+    def of_Call(self, node):
+        if node.keywords:
+            self.refuse(node, "a kernel for WebGPU passes arguments by position")
+        name = self.cuda_name(node.func)
+        if name in (("shared", "array"), ("local", "array")):
+            return self.new_array(name[0], node)
+        arguments = self.values(node.args)
+        if name:
+            return self.cuda_call(name, arguments, node)
+        if self.calls(node, "min", "max"):
+            if len(arguments) < 2 or self.numbers.common(*arguments) == "literal":
+                self.refuse(node, "min and max take two numbers or more, not all of them literals")
+            big = self.numbers.common(*arguments) in BIG
+            return self.numbers.extreme(node.func.id, list(map(self.temporary, arguments)) if big else arguments)
+        if self.calls(node, "len") and isinstance(arguments[0], Array):
+            return self.numbers.cast(arguments[0].sizes[0], "i64")
+        if self.calls(node, "int", "bool", "abs"):
+            (value,) = arguments
+            if node.func.id == "abs":
+                negative = self.numbers.operate("sub", literal(0), self.temporary(value))
+                return self.numbers.extreme("max", [value, negative]) if value.type[0] == "i" else value
+            return self.numbers.cast(value, "bool" if node.func.id == "bool" else "i64")
+        called = self.value(node.func)
+        if isinstance(called, type) and issubclass(called, np.generic):
+            if called.__name__ not in WGSL:
+                self.refuse(node, f"WebGPU has no {called.__name__}")
+            return self.numbers.cast(arguments[0], WGSL[called.__name__])
+        if isinstance(called, type) and hasattr(called, "_fields"):
+            return Several(tuple(map(self.fixed, arguments)), called._fields)
+        if is_device_function(called):
+            return self.device_call(called.py_func, arguments)
+        return self.refuse(node, "a kernel for WebGPU calls device functions, types of integers, min, max and cuda's")
+
+    def new_array(self, where, node):
+        """An array of the block or of the thread."""
+        shape, of = (self.value(argument) for argument in node.args)
+        shape = shape.items if isinstance(shape, Several) else (shape,)
+        kind = WGSL.get(np.dtype(getattr(of, "name", of)).name)
+        if kind in (None, "bool") or any(each.literal is None for each in shape):
+            self.refuse(node, "a size is a constant, and elements are integers of 32 or 64 bits")
+        size, sizes = 1, tuple(unsigned(f"{each.literal}u") for each in shape)
+        for each in shape:
+            size *= each.literal
+        if where == "local":
+            name = self.slot(f"array<{self.numbers.name(kind)}, {size}>")
+            return Array(name, kind, sizes, "local", words=size)
+        shared = self.module.shared
+        if size == 0:  # all of these are the same memory, of any type
+            name, words = shared.setdefault(None, ("shared_words", self.module.dynamic_words))
+            return Array(name, kind, (unsigned(f"{words // (2 if kind in BIG else 1)}u"),), "shared")
+        key = self.function, node.lineno, node.col_offset
+        words = size * (2 if kind in BIG else 1)
+        name, _ = shared.setdefault(key, (f"shared_{len(shared)}", words))
+        return Array(name, kind, sizes, "shared")
+
+    def device_call(self, function, arguments):
+        numbers, module = self.numbers, self.module
+
+        def typed(value):  # a literal is an int64 in the function; a bool that is known stays so
+            if isinstance(value, Several):
+                return Several(tuple(map(typed, value.items)), value.fields)
+            if isinstance(value, Value) and value.type == "literal":
+                return numbers.cast(value, "i64")
+            return value
+
+        arguments = list(map(typed, arguments))
+        if any(not isinstance(each, (Value, Array, Several)) for each in arguments):
+            raise NotInWgsl(f"{function.__name__} is called with what is no number and no array")
+        waits = module.function_waits(function)
+        if waits and not self.guard and (module.masks or not self.flow):
+            raise Parted
+        made = module.function(function, arguments, self.flow)
+        texts = ["lid", "block", *([self.guard] if waits and self.guard else [])]
+
+        def give(value):
+            if isinstance(value, Several):
+                for item in value.items:
+                    give(item)
+            elif isinstance(value, Array):
+                if value.where == "local":
+                    texts.append(f"&{value.name}")
+                elif value.offset is not None:
+                    texts.extend((value.offset.text, value.sizes[0].text))
+            elif not isinstance(value.literal, bool):
+                texts.append(self.temporary(value).text if waits and self.guard else value.text)
+
+        for argument in arguments:
+            give(argument)
+        guard = self.guard
+        text = f"{made.name}({', '.join(texts)})"
+        uniform = not made.varies and self.flow
+        if not made.returns:
+            (self.line if waits else self.emit)(f"{text};")
+            return Several(())
+        kind = numbers.name(made.returns[0]) if len(made.returns) == 1 else f"Of_{made.name}"
+        if waits and guard:
+            name = self.slot(kind)
+            self.line(f"{name} = {text};")
+        else:
+            name = self.temporary(Value(text, made.returns[0]), kind).text
+        if len(made.returns) == 1:
+            return Value(name, made.returns[0], uniform)
+        return Several(tuple(Value(f"{name}.r{k}", kind, uniform) for k, kind in enumerate(made.returns)))
+
+    def barrier(self, text):
+        """A line at which threads wait for each other."""
+        if self.masked and not self.guard:
+            raise NotInWgsl("threads wait for each other in a part of an expression: write it as a statement")
+        if not self.masked and not self.flow:
+            raise Parted
+        self.line(text)
+
+    def cuda_call(self, name, arguments, node):
+        numbers, module = self.numbers, self.module
+        if name in (("grid",), ("gridsize",)):
+            if arguments[0].literal != 1:
+                self.refuse(node, "a launch has one dimension on WebGPU")
+            threads = Value(f"{module.threads}u", "u32")
+            many = unsigned("block" if name == ("grid",) else module.blocks)
+            if numbers.wide:
+                many = numbers.operate("mul", numbers.cast(many, "i64"), threads)
+            else:
+                many = Value(f"product({many.text}, {threads.text})", "i64")
+            return many if name == ("gridsize",) else numbers.operate("add", many, unsigned("lid", False))
+        if name == ("syncthreads",):
+            self.barrier("workgroupBarrier();" + (" storageBarrier();" if module.read & module.written else ""))
+            return Several(())
+        if name[0] in BLOCK_VOTES:
+            value = self.temporary(numbers.cast(arguments[0], "bool")).text
+            of_all = name[0] == "syncthreads_and"
+            wanted = f"!{value}" if of_all else value
+            if self.guard:
+                wanted = f"{self.guard} && {wanted}"
+            count = self.slot("u32")
+            self.barrier(f"{count} = count_of_block(lid, {wanted});")
+            text = {"syncthreads_count": count, "syncthreads_or": f"select(0u, 1u, {count} != 0u)"}
+            return unsigned(text.get(name[0], f"select(0u, 1u, {count} == 0u)"))
+        if name[0] in VOTES or name[0] == "syncwarp":
+            return self.warp_call(name[0], arguments)
+        if name[0] in FENCES:
+            return Several(())
+        if name == ("lanemask_lt",):
+            return unsigned("((1u << (lid & 31u)) - 1u)", False)
+        if name[0] == "atomic" and len(arguments) > 2:
+            return self.atomic(name[1], *arguments)
+        if name == ("selp",):
+            (a, b), kind, uniform = numbers.typed(*arguments[1:])
+            test = numbers.cast(arguments[0], "bool")
+            return Value(f"select({b}, {a}, {test.text})", kind, uniform and test.uniform)
+        if name[0] in ("popc", "clz", "ffs"):
+            return self.bit_count(name[0], numbers.typed(arguments[0]))
+        return self.refuse(node, f"WebGPU has no cuda.{'.'.join(name)}")
+
+    def bit_count(self, name, typed):
+        """popc, clz or ffs of a number."""
+        (text,), kind, uniform = typed
+        value = Value(text, kind, uniform)
+        if kind not in BIG:
+            word = self.numbers.cast(value, "u32").text
+            found = {"popc": f"countOneBits({word})", "clz": f"countLeadingZeros({word})",
+                     "ffs": f"(firstTrailingBit({word}) + 1u)"}[name]  # fmt: skip
+            return unsigned(found, uniform)
+        low, high = self.numbers.words(self.temporary(value))
+        found = {
+            "popc": f"(countOneBits({low}) + countOneBits({high}))",
+            "clz": f"select(countLeadingZeros({high}), 32u + countLeadingZeros({low}), {high} == 0u)",
+            "ffs": f"select(firstTrailingBit({low}) + 1u, "
+            f"select(33u + firstTrailingBit({high}), 0u, {high} == 0u), {low} == 0u)",
+        }[name]
+        return unsigned(found, uniform)
+
+    def warp_call(self, name, arguments):
+        """What the lanes of a warp do together."""
+        numbers, memory = self.numbers, not self.module.subgroups
+        if memory and not self.guard:
+            if self.masked:
+                raise NotInWgsl("lanes wait for each other in a part of an expression: write it as a statement")
+            raise Parted(by_warps=True)
+        if name == "syncwarp":
+            if memory:
+                self.barrier("workgroupBarrier();" + (" storageBarrier();" if self.module.read & self.module.written else ""))
+            else:
+                self.emit("subgroupBarrier();")
+            return Several(())
+        if name in ("any_sync", "all_sync", "ballot_sync"):
+            value = numbers.cast(arguments[1], "bool").text
+            value = f"!{value}" if name == "all_sync" else value
+            votes = self.together(f"ballot(lid, {f'{self.guard} && ' if memory else ''}{value})")
+            if name == "ballot_sync":
+                return unsigned(votes, False)
+            return Value(f"({votes} {'==' if name == 'all_sync' else '!='} 0u)", "bool", False)
+        value = self.temporary(arguments[1])
+        by = self.temporary(numbers.cast(arguments[2], "u32"))
+        by = numbers.cast(by, "u32").text
+        lane = {"shfl_sync": f"({by} & 31u)", "shfl_up_sync": f"((lid & 31u) - {by})",
+                "shfl_down_sync": f"((lid & 31u) + {by})", "shfl_xor_sync": f"((lid & 31u) ^ {by})"}[name]  # fmt: skip
+        kind = "i64" if value.type == "literal" else value.type
+        if kind in BIG:
+            words = [self.together(f"shuffled(lid, {word}, {lane})") for word in numbers.words(numbers.cast(value, kind))]
+            return Value(numbers.whole(*words, kind), kind, False)
+        word = numbers.cast(value, "u32").text
+        return numbers.cast(unsigned(self.together(f"shuffled(lid, {word}, {lane})"), False), kind)
+
+    def together(self, text):
+        """The name of a word that all lanes compute together."""
+        if self.module.subgroups:
+            return self.temporary(unsigned(text, False)).text
+        name = self.slot("u32")
+        self.line(f"{name} = {text};")
+        return name
+
