@@ -128,8 +128,16 @@ class Method:
         return {knob.name: knob.default for knob in self.declared}
 
     def settings(self, given):
-        """The value of each knob: the default unless it is given; MethodError if it can't have that value."""
-        given = self.knobs | given
+        """The value of each knob: the default unless it is given; MethodError if it can't have that value.
+
+        The default of `threads` is at most what a block of this device may have.
+        """
+        defaults = self.knobs
+        if defaults.get("threads") and self.engines != ("cpu",):
+            from tcgpu.engines import runtime  # only kernels need it
+
+            defaults["threads"] = min(defaults["threads"], runtime.facts().threads_per_block)
+        given = defaults | given
         return given | {knob.name: knob.check(given[knob.name]) for knob in self.declared}
 
     def prepare(self, graph, order=None):

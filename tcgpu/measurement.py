@@ -248,7 +248,7 @@ def _measure_method(graph, plain, method, knobs, engine, order, repeats, max_sec
         "method": chosen.name,
         "engine": engine_of(chosen, engine),
         "order": ordered.order,
-        "knobs": json.dumps(chosen.knobs | knobs),
+        "knobs": json.dumps(chosen.settings(knobs)),
         **medians(runs),
         "repeats": repeats,
     }

@@ -160,6 +160,16 @@ class Kernel:
         typed = zip(args, parameters(self.signatures[0]), strict=True)
         return [each.dtype.type(arg) if isinstance(arg, int) else arg for arg, each in typed]
 
+    def wgsl(self, threads=128, shared=0, features=()):
+        """This kernel in WGSL, the shader language of WebGPU, for its first signature: to read.
+
+        threads, shared: threads of a block, and bytes of its dynamic shared memory. features: what the device has of
+        "int64", "int64-atomics" and "subgroups-of-32"; a browser has none.
+        """
+        from tcgpu.engines.webgpu.translator import translated
+
+        return translated(self, self.signatures[0], threads, shared, frozenset(features)).wgsl
+
     def carve_out(self, percent):
         """Set the percentage of an SM's fast memory that is shared memory; the rest is the L1 cache.
 
@@ -223,8 +233,8 @@ def to_host_halved(array):
 
 
 def arrays_of(array):
-    """The library for operations on a whole array: that of the GPU for one that is there, else NumPy."""
-    return named("gpu").arrays if is_on_gpu(array) else np
+    """The library for operations on a whole array: that of the engine whose it is, else NumPy."""
+    return named("gpu").arrays if is_on_gpu(array) else getattr(array, "library", np)
 
 
 def sort(keys):

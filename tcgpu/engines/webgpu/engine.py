@@ -1,5 +1,7 @@
 """The engine "webgpu": its arrays are in buffers of a `device`, and kernels run there as `translator` writes them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from tcgpu.engines.facts import Facts
@@ -28,6 +30,11 @@ class WebGpuArray:
         self.ndim, self.size = len(self.shape), int(np.prod(self.shape, dtype=np.int64))
         self.nbytes = self.size * self.dtype.itemsize
         self.buffer = buffer or device.buffer(self.nbytes)
+
+    @property
+    def library(self):
+        """What makes arrays like this one: see `runtime.arrays_of`."""
+        return SimpleNamespace(empty=lambda shape, dtype: WebGpuArray(self.device, shape, dtype))
 
     @property
     def bound(self):
@@ -90,7 +97,6 @@ class Engine:
 
     def __init__(self):
         self.device = open_device()
-        self.arrays = self
 
     # kernels
 
@@ -167,8 +173,6 @@ class Engine:
         if fill:  # a new buffer has zeros
             self.refill(array, fill)
         return array
-
-    empty = device_array
 
     def refill(self, array, fill):
         if fill == 0:

@@ -157,7 +157,9 @@ class Module:
         heads = [f"@group(0) @binding(0) var<uniform> params: array<vec4<u32>, {words // 4 + 1}>;"]
         for k, (_, name, kind) in enumerate(bindings):
             access = "read_write" if name in self.written else "read"
-            heads.append(f"@group(0) @binding({k + 1}) var<storage, {access}> {name}: array<{self.stored(name, kind)}>;")
+            heads.append(
+                f"@group(0) @binding({k + 1}) var<storage, {access}> {name}: array<{self.stored(name, kind)}>;"
+            )
         for name, size in self.shared.values():
             kind = "atomic<u32>" if name in self.atomic else "u32"
             heads.append(f"var<workgroup> {name}: array<{kind}, {size}>;")
@@ -1270,7 +1272,9 @@ class Function(Integers):
             raise Parted(by_warps=True)
         if name == "syncwarp":
             if memory:
-                self.barrier("workgroupBarrier();" + (" storageBarrier();" if self.module.read & self.module.written else ""))
+                self.barrier(
+                    "workgroupBarrier();" + (" storageBarrier();" if self.module.read & self.module.written else "")
+                )
             else:
                 self.emit("subgroupBarrier();")
             return Several(())
@@ -1288,7 +1292,9 @@ class Function(Integers):
                 "shfl_down_sync": f"((lid & 31u) + {by})", "shfl_xor_sync": f"((lid & 31u) ^ {by})"}[name]  # fmt: skip
         kind = "i64" if value.type == "literal" else value.type
         if kind in BIG:
-            words = [self.together(f"shuffled(lid, {word}, {lane})") for word in numbers.words(numbers.cast(value, kind))]
+            words = [
+                self.together(f"shuffled(lid, {word}, {lane})") for word in numbers.words(numbers.cast(value, kind))
+            ]
             return Value(numbers.whole(*words, kind), kind, False)
         word = numbers.cast(value, "u32").text
         return numbers.cast(unsigned(self.together(f"shuffled(lid, {word}, {lane})"), False), kind)
@@ -1300,4 +1306,3 @@ class Function(Integers):
         name = self.slot("u32")
         self.line(f"{name} = {text};")
         return name
-
