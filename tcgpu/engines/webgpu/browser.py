@@ -1,0 +1,169 @@
+"""A WebGPU device of the browser that Python runs in: Pyodide, in a worker, which may wait for promises."""
+
+from contextlib import contextmanager
+from functools import cache
+
+import js
+from pyodide.ffi import JsException, can_run_sync, create_proxy, run_sync, to_js
+
+from tcgpu.engines.facts import OutOfMemory
+from tcgpu.engines.webgpu import device as common
+from tcgpu.errors import EngineError, KernelError
+
+NO_ADAPTER = "this browser has WebGPU, but no GPU for it: see its page about graphics, and whether acceleration is on"
+LIMITS = (
+    "maxBufferSize",
+    "maxStorageBufferBindingSize",
+    "maxStorageBuffersPerShaderStage",
+    "maxComputeWorkgroupStorageSize",
+    "maxComputeInvocationsPerWorkgroup",
+    "maxComputeWorkgroupSizeX",
+    "maxComputeWorkgroupsPerDimension",
+)
+
+
+def missing():
+    """Why there is no WebGPU, in a sentence; None if the browser has it."""
+    if not getattr(js.navigator, "gpu", None):
+        return "this browser has no WebGPU, or not for a page without https: take a new Chrome, Edge, Firefox or Safari"
+    if not can_run_sync():
+        return "Python cannot wait for WebGPU in this browser, which lacks JSPI: take a new Chrome or Edge"
+    return None
+
+
+def adapters():
+    """Pairs: what DeviceInfo says of an adapter, but for its number, and the adapter."""
+    adapter = run_sync(js.navigator.gpu.requestAdapter(_object({"power_preference": "high-performance"})))
+    return [(_facts(adapter.info), adapter)] if adapter else []
+
+
+def _facts(info):
+    return {
+        "name": info.description or info.device or f"{info.vendor} {info.architecture}".strip(),
+        "vendor": info.vendor,
+        "backend": "browser",
+        "kind": "software" if info.isFallbackAdapter else "other",
+        "driver": "",
+    }
+
+
+class Named:
+    """An object of JavaScript under the package wgpu's names: `create_buffer(size=4)` is `createBuffer({size: 4})`."""
+
+    def __init__(self, proxy):
+        self.proxy = proxy
+
+    def __getattr__(self, name):
+        found = getattr(self.proxy, _camel(name))
+        if not callable(found):
+            return _named(found)
+
+        def call(*args, **described):
+            given = [each if isinstance(each, int) else _object(each) for each in args]
+            return _named(found(*given, _object(described)) if described else found(*given))
+
+        return call
+
+    def __getitem__(self, name):
+        return getattr(self, name)
+
+
+def _named(value):
+    return value if value is None or isinstance(value, (int, float, str)) else Named(value)
+
+
+@cache
+def _camel(name):
+    first, *others = name.replace("-", "_").split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _object(value):
+    """A value as JavaScript's."""
+    return to_js(_unnamed(value), dict_converter=js.Object.fromEntries)
+
+
+def _unnamed(value):
+    if isinstance(value, Named):
+        return value.proxy
+    if isinstance(value, dict):
+        return {_camel(name): _unnamed(each) for name, each in value.items()}
+    return [_unnamed(each) for each in value] if isinstance(value, list) else value
+
+
+class Device(common.Device):
+    """See `device.Device`."""
+
+    def __init__(self, info, adapter):
+        features = {"timestamps"} if adapter.features.has("timestamp-query") else set()
+        names = ["timestamp-query"] if features else []
+        sizes = getattr(adapter.info, "subgroupMinSize", None), getattr(adapter.info, "subgroupMaxSize", None)
+        self._subgroups = adapter.features.has("subgroups") and sizes == (32, 32)
+        if self._subgroups:
+            names.append("subgroups")
+        limits = {name: getattr(adapter.limits, name) for name in LIMITS}
+        wanted = _object({"required_features": names, "required_limits": limits})
+        proxy = run_sync(adapter.requestDevice(wanted))
+        self._told = []  # errors that the browser told of: since the last wait
+        proxy.addEventListener("uncapturederror", create_proxy(lambda event: self._told.append(event.error)))
+        proxy.lost.then(create_proxy(self._told.append))
+        super().__init__(info, Named(proxy), features)
+        self._staging = self.raw.create_buffer(size=common.PIECE, usage=common.MAP_READ | common.COPY_TARGET)
+        if self._subgroups and common.has_subgroups_of_32(self):
+            self.features |= {"subgroups-of-32"}
+
+    @contextmanager
+    def _errors(self):
+        """Raise what the browser told of: it does when something waits for it."""
+        try:
+            yield
+        except JsException as error:
+            self._told.append(error)
+        if self._told:
+            error, *_ = self._told
+            self._told.clear()
+            self._raise(error)
+
+    def _raise(self, error):
+        if "OutOfMemory" in str(error.constructor.name):
+            raise OutOfMemory(f"{self.info.name} has too little free memory")
+        raise EngineError(f"{self.info.name}: {error.message}")
+
+    def _new_buffer(self, size):
+        if size <= common.PIECE:  # to wait for an answer takes longer than all else; `_told` has it later
+            return super()._new_buffer(size)
+        self.raw.push_error_scope("out-of-memory")
+        made = super()._new_buffer(size)
+        if error := run_sync(self.raw.proxy.popErrorScope()):
+            self._raise(error)
+        return made
+
+    def _compile(self, text, layout, name):
+        code = f"enable subgroups; {text}" if self._subgroups and "subgroup" in text else text
+        self.raw.push_error_scope("validation")
+        module = self.raw.create_shader_module(code=code, label=name)
+        made = self.raw.create_compute_pipeline(
+            label=name,
+            layout=self.raw.create_pipeline_layout(bind_group_layouts=[layout]),
+            compute={"module": module, "entry_point": "main"},
+        )
+        if error := run_sync(self.raw.proxy.popErrorScope()):
+            for told in run_sync(module.proxy.getCompilationInfo()).messages:
+                if told.type == "error":
+                    line = text.splitlines()[told.lineNum - 1].strip()
+                    raise KernelError(f"kernel {name} in WGSL: {told.message}\nline {told.lineNum}: {line}")
+            raise KernelError(f"kernel {name} in WGSL: {error.message}")
+        return made
+
+    def _read(self, raw, offset, target):
+        """Copy at most PIECE bytes to host memory."""
+        encoder = self.raw.create_command_encoder()
+        encoder.copy_buffer_to_buffer(raw, offset, self._staging, 0, target.nbytes)
+        self.queue.submit([encoder.finish()])
+        staging = self._staging.proxy
+        run_sync(staging.mapAsync(common.MAP_READ, 0, target.nbytes))
+        js.Uint8Array.new(staging.getMappedRange(0, target.nbytes)).assign_to(target)
+        staging.unmap()
+
+    def _wait(self):
+        run_sync(self.queue.proxy.onSubmittedWorkDone())
