@@ -130,9 +130,9 @@ class Module:
         return len(self.atomic) + len(self.written) + len(self.read)
 
     def _translate(self, declared):
-        names = self.kernel.py_func.__code__.co_varnames[: len(declared)]
+        names = [safe(name) for name in self.kernel.py_func.__code__.co_varnames[: len(declared)]]
         self.taken = RESERVED | set(names)
-        given, sizes, bindings, words = [], [], [], 0
+        given, sizes, bindings, lets, words = [], [], [], [], 0
         for number, (name, of) in enumerate(zip(names, declared, strict=True)):
             kind = WGSL.get(of.dtype.name)
             if kind is None or of.dimensions and kind == "bool":
@@ -145,10 +145,14 @@ class Module:
             if of.dimensions:
                 given.append(Array(name, kind, tuple(map(unsigned, texts))))
                 bindings.append((number, name, kind))
-            elif kind in BIG:
-                given.append(Value(self.numbers.whole(*texts, kind), kind))
             else:
-                given.append(self.numbers.cast(unsigned(texts[0]), kind))
+                value = (
+                    self.numbers.whole(*texts, kind)
+                    if kind in BIG
+                    else self.numbers.cast(unsigned(texts[0]), kind).text
+                )
+                lets.append(f"  let {name} = {value};\n")
+                given.append(Value(name, kind))
             words += take
             sizes.append(take)
         self.blocks = self.param(words)
@@ -168,7 +172,7 @@ class Module:
             f"@compute @workgroup_size({self.threads})\n"
             "fn main(@builtin(local_invocation_id) local_id: vec3<u32>, @builtin(workgroup_id) group_id: vec3<u32>) {\n"
             f"  let lid = local_id.x;\n  let block = group_id.y * {WIDTH}u + group_id.x;\n"
-            f"  if (block >= {self.blocks}) {{ return; }}\n{body}}}"
+            f"  if (block >= {self.blocks}) {{ return; }}\n{''.join(lets)}{body}}}"
         )
         own = [main, *self.reached(main)]
         head = ["enable subgroups;", "diagnostic(off, subgroup_uniformity);"] if self.uses_subgroups(own) else []
@@ -227,7 +231,9 @@ class Module:
             if made.returns and len(made.returns) > 1:
                 members = ", ".join(f"r{k}: {self.numbers.name(kind)}" for k, kind in enumerate(made.returns))
                 text = f"struct Of_{made.name} {{ {members} }}\n{text}"
-            self.functions[made.name] = text
+            same = (name for name, other in self.functions.items() if other == text.replace(made.name, name))
+            made.name = next(same, made.name)
+            self.functions.setdefault(made.name, text)
         return made
 
     def param(self, word):
@@ -250,6 +256,22 @@ def comment(function):
     """The first sentence of a function's docstring as a comment."""
     text = (inspect.getdoc(function) or "").partition("\n\n")[0]
     return "".join(f"// {line}\n" for line in text.splitlines())
+
+
+def safe(name):
+    """A name that WGSL allows."""
+    name = "ignored" if name == "_" else name.replace("__", "_x")
+    return f"{name}_" if name in RESERVED else name
+
+
+def bare(text):
+    """The text without parentheses around all of it."""
+    depth = 0
+    for k, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and k < len(text) - 1:
+            return text
+    return text[1:-1] if text.startswith("(") else text
 
 
 def specialisation(value):
@@ -316,8 +338,17 @@ class Function(Integers):
                 self.line("return result;")
             elif falls_through:
                 self.line(f"return {self.returned_type()}();")
-        head = [f"  var {name}: {kind};" for name, kind in self.declared.items()]
+        head = list(self.declarations())
         return "\n".join([*head, *self.lines, ""])
+
+    def declarations(self):
+        """The lines that declare variables; those whose first line assigns them are declared there."""
+        for name, kind in self.declared.items():
+            first = next((k for k, line in enumerate(self.lines) if re.search(rf"\b{name}\b", line)), None)
+            if first is not None and self.lines[first].startswith(f"  {name} = "):
+                self.lines[first] = f"  var {self.lines[first][2:]}"
+            else:
+                yield f"  var {name}: {kind};"
 
     def returned_type(self):
         """What a device function returns, in WGSL."""
@@ -329,6 +360,8 @@ class Function(Integers):
         if isinstance(value, Several):
             items = tuple(self.parameter(f"{name}_{k}", item) for k, item in enumerate(value.items))
             return Several(items, value.fields)
+        if self.made is None:
+            return value
         text = self.variable(name) + ("_given" if stored else "")
         if isinstance(value, Array):
             if value.where == "local":
@@ -338,7 +371,7 @@ class Function(Integers):
                 return value
             self.passed += [f"{text}_from: u32", f"{text}_size: u32"]
             return replace(value, offset=unsigned(f"{text}_from", False), sizes=(unsigned(f"{text}_size", False),))
-        if isinstance(value.literal, bool) or self.made is None:
+        if isinstance(value.literal, bool):
             return value
         self.passed.append(f"{text}: {self.numbers.name(value.type)}")
         return Value(text, value.type, value.uniform)
@@ -377,8 +410,12 @@ class Function(Integers):
         else:
             self.count += 1
             name = f"t{self.count}"
-            self.line(f"let {name} = {value.text};")
+            self.line(f"let {name} = {bare(value.text)};")
         return replace(value, text=name)
+
+    def short(self, value):
+        """The value with a name as its text, for a text that has it twice."""
+        return value if value.text.isidentifier() else self.temporary(value)
 
     def held(self, value):
         """The value as it is now: what is in memory may change."""
@@ -409,8 +446,8 @@ class Function(Integers):
 
     def variable(self, name):
         """The name of a variable in WGSL."""
-        name = "ignored" if name == "_" else name.replace("__", "_x")
-        return name + "_" if name in self.module.taken or re.search(r"^t\d+$|_\d+$", name) else name
+        name = safe(name)
+        return f"{name}_" if name in self.module.taken or re.search(r"^t\d+$|_\d+$", name) else name
 
     def assign_name(self, name, value):
         if not isinstance(value, Value):
@@ -429,7 +466,7 @@ class Function(Integers):
         if not (value.uniform and self.flow):
             self.vary(text)
         self.env[name] = Value(text, kind, text not in self.varying)
-        self.emit(f"{text} = {self.numbers.cast(value, kind).text};")
+        self.emit(f"{text} = {bare(self.numbers.cast(value, kind).text)};")
 
     def vary(self, what):
         """Note that a variable, or a loop, is not the same for all threads."""
@@ -503,10 +540,21 @@ class Function(Integers):
             if isinstance(node.value, ast.Subscript) and value.type == "u32":
                 # all threads read the same element behind a barrier: a block's next task
                 value = self.temporary(Value(f"same_word(lid, {value.text})", "u32"))
-        many = len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple)
-        value = self.fixed(value) if many else value
+        if not self.independent(node.targets, value):
+            value = self.fixed(value)
         for target in node.targets:
             self.assign(target, value)
+
+    def independent(self, targets, value):
+        """Whether targets may be assigned one after the other: no assignment changes a value of a later one."""
+        if len(targets) == 1 and not isinstance(targets[0], ast.Tuple):
+            return True
+        if len(targets) > 1 or not all(isinstance(each, ast.Name) for each in targets[0].elts):
+            return False
+        names = [self.variable(each.id) for each in targets[0].elts]
+        texts = [getattr(each, "text", "") for each in getattr(value, "items", ())]
+        pairs = ((name, text) for k, name in enumerate(names) for text in texts[k + 1 :])
+        return not any(re.search(rf"\b{name}(_[iu]\d\d|_bool)?\b", text) for name, text in pairs)
 
     def do_AnnAssign(self, node):
         if node.value is not None:
@@ -603,7 +651,7 @@ class Function(Integers):
             return self.block(node.body if value.literal else node.orelse)
         flow, before, paths = self.flow, self.env, []
         self.flow = flow and value.uniform
-        self.line(f"if ({value.text}) {{")
+        self.line(f"if ({bare(value.text)}) {{")
         for k, body in enumerate((node.body, node.orelse)):
             if k and body:
                 self.line("} else {")
@@ -656,7 +704,7 @@ class Function(Integers):
             value = head()
             if value.literal is None:
                 if len(self.lines) == start:
-                    head = f"for (; {value.text}; {step})" if step else f"while ({value.text})"
+                    head = f"for (; {bare(value.text)}; {step})" if step else f"while ({bare(value.text)})"
                     self.lines[place], step = self.lines[place].replace("loop", head), ""
                 else:
                     self.line(f"if (!{value.text}) {{ break; }}")
@@ -1009,7 +1057,7 @@ class Function(Integers):
         if not self.module.in_words(array):
             return Value(word(at), kind, uniform)
         if kind in BIG:
-            at = at if at.isidentifier() else self.temporary(unsigned(at)).text
+            at = self.short(unsigned(at)).text
             return Value(self.numbers.whole(word(f"2u * {at}"), word(f"2u * {at} + 1u"), kind), kind, False)
         return self.numbers.cast(unsigned(word(at), False), kind)
 
@@ -1028,7 +1076,7 @@ class Function(Integers):
         if not self.module.in_words(array):
             word(at, value.text)
         elif array.type in BIG:
-            low, high = self.numbers.words(self.temporary(value))
+            low, high = self.numbers.words(self.short(value))
             at = self.temporary(unsigned(f"2u * {at}")).text
             word(at, low)
             word(f"{at} + 1u", high)
@@ -1043,7 +1091,7 @@ class Function(Integers):
         if array.where == "buffer":
             self.module.written.add(array.name)
         self.module.atomic.add(array.name)
-        operands = [self.temporary(self.numbers.cast(each, kind)) for each in operands]
+        operands = [self.short(self.numbers.cast(each, kind)) for each in operands]
         if self.module.in_words(array):
             if kind in BIG:
                 return self.atomic_of_two_words(name, array, at, kind, *operands)
@@ -1105,7 +1153,7 @@ class Function(Integers):
             if len(arguments) < 2 or self.numbers.common(*arguments) == "literal":
                 self.refuse(node, "min and max take two numbers or more, not all of them literals")
             big = self.numbers.common(*arguments) in BIG
-            return self.numbers.extreme(node.func.id, list(map(self.temporary, arguments)) if big else arguments)
+            return self.numbers.extreme(node.func.id, list(map(self.short, arguments)) if big else arguments)
         if self.calls(node, "len") and isinstance(arguments[0], Array):
             return self.numbers.cast(arguments[0].sizes[0], "i64")
         if self.calls(node, "int", "bool", "abs"):
