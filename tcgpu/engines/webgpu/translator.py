@@ -536,14 +536,19 @@ class Function(Integers):
 
     def do_Assign(self, node):
         value = self.value(node.value)
-        if self.behind_barrier and self.flow and not self.guard and isinstance(value, Value) and not value.uniform:
-            if isinstance(node.value, ast.Subscript) and value.type == "u32":
-                # all threads read the same element behind a barrier: a block's next task
-                value = self.temporary(Value(f"same_word(lid, {value.text})", "u32"))
+        if self.behind_barrier and self.flow and not self.guard and self.is_one_element(node.value, value):
+            value = self.temporary(Value(f"same_word(lid, {value.text})", "u32"))
         if not self.independent(node.targets, value):
             value = self.fixed(value)
         for target in node.targets:
             self.assign(target, value)
+
+    def is_one_element(self, node, value):
+        """Whether all threads of a block read the same element, of u32: behind a barrier, a block's next task."""
+        if not isinstance(node, ast.Subscript) or getattr(value, "uniform", True) or value.type != "u32":
+            return False
+        index = self.env.get(node.slice.id) if isinstance(node.slice, ast.Name) else literal(self.literal(node.slice))
+        return isinstance(index, Value) and index.uniform and (index.text or index.literal is not None)
 
     def independent(self, targets, value):
         """Whether targets may be assigned one after the other: no assignment changes a value of a later one."""
