@@ -8,7 +8,17 @@ import numpy as np
 from tcgpu.engines.integers import OPERATIONS, Integers
 from tcgpu.engines.kernel_language import CallersFunction, is_cuda, is_device_function
 from tcgpu.engines.webgpu.numbers import (
-    BIG, COMPARED, WGSL, Array, NotInWgsl, Several, Value, bare, literal, mapped, unsigned,
+    BIG,
+    COMPARED,
+    WGSL,
+    Array,
+    NotInWgsl,
+    Several,
+    Value,
+    bare,
+    literal,
+    mapped,
+    unsigned,
 )  # fmt: skip
 from tcgpu.errors import KernelError
 

@@ -26,7 +26,16 @@ from tcgpu.engines.webgpu import prelude
 from tcgpu.engines.webgpu.device import WIDTH
 from tcgpu.engines.webgpu.expressions import Expressions, Parted
 from tcgpu.engines.webgpu.numbers import (
-    BIG, WGSL, Array, NotInWgsl, Numbers, Several, Value, bare, literal, mapped, unsigned,
+    BIG,
+    WGSL,
+    Array,
+    NotInWgsl,
+    Numbers,
+    Several,
+    Value,
+    bare,
+    literal,
+    unsigned,
 )  # fmt: skip
 from tcgpu.errors import KernelError
 
