@@ -1,4 +1,4 @@
-"""WebGPU's devices: which there are, and what both kinds, `native` and `browser`, have in common.
+"""WebGPU's devices: which there are, and what both kinds, `wgpu_native` and `browser`, have in common.
 
 A `Device` records work in the order of the calls. It submits this work when something has to wait for it, or when there
 is much of it. Offsets and sizes are in bytes; those of copies are multiples of 4.
@@ -67,7 +67,7 @@ class Limits:
 @cache
 def _module():
     """The module of the devices that this Python reaches."""
-    return import_module("tcgpu.engines.webgpu." + ("browser" if sys.platform == "emscripten" else "native"))
+    return import_module("tcgpu.engines.webgpu." + ("browser" if sys.platform == "emscripten" else "wgpu_native"))
 
 
 @cache
