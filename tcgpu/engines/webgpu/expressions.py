@@ -547,7 +547,7 @@ class Expressions(Integers):
                 many = Value(f"product({many.text}, {threads.text})", "i64")
             return many if name == ("gridsize",) else numbers.operate("add", many, unsigned("lid", False))
         if name == ("syncthreads",):
-            self.barrier("workgroupBarrier();" + (" storageBarrier();" if module.read & module.written else ""))
+            self.barrier(module.barrier)
             return Several(())
         if name[0] in BLOCK_VOTES:
             value = self.temporary(numbers.cast(arguments[0], "bool")).text
@@ -602,9 +602,7 @@ class Expressions(Integers):
             raise Parted(by_warps=True)
         if name == "syncwarp":
             if memory:
-                self.barrier(
-                    "workgroupBarrier();" + (" storageBarrier();" if self.module.read & self.module.written else "")
-                )
+                self.barrier(self.module.barrier)
             else:
                 self.emit("subgroupBarrier();")
             return Several(())

@@ -96,6 +96,7 @@ class Module:
         self.wide = "int64" in features
         self.numbers = Numbers(self.wide)
         self.atomics_64 = "int64-atomics" in features
+        self.ordered = "ordered-barriers" in features
         self.dynamic_words = max(1, -(-shared // 4))
         self.atomic, self.written, self.read = set(), set(), set()  # names of arrays
         self.waiting = {}  # device function -> whether threads wait in it
@@ -154,8 +155,7 @@ class Module:
             f"  if (block >= {self.blocks}) {{ return; }}\n{''.join(lets)}{body}}}"
         )
         own = [main, *self.reached(main)]
-        head = ["enable subgroups;", "diagnostic(off, subgroup_uniformity);"] if self.uses_subgroups(own) else []
-        text = "\n".join([*head, *heads, "", *own, *self._helpers("\n".join(own))])
+        text = "\n".join([*heads, "", *own, *self._helpers("\n".join(own))])
         arrays = tuple((number, name in self.written) for number, name, _ in bindings)
         return Text(text, arrays, tuple(sizes))
 
@@ -183,9 +183,6 @@ class Module:
                 reached.append(name)
                 left.append(self.functions[name])
         return [text for name, text in self.functions.items() if name in reached]
-
-    def uses_subgroups(self, texts):
-        return self.subgroups and any(re.search(r"\b(ballot|shuffled|subgroupBarrier)\(", text) for text in texts)
 
     def function_waits(self, function):
         """Whether threads wait for each other in a device function."""
@@ -217,6 +214,15 @@ class Module:
 
     def param(self, word):
         return f"params[{word // 4}].{'xyzw'[word % 4]}"
+
+    @property
+    def barrier(self):
+        """A barrier; it orders buffers, too, by which threads of a block may tell each other something.
+
+        For a whole device, which takes long; on a device with `ordered-barriers`, atomic elements do without.
+        """
+        told = (self.read & self.written) - (self.atomic if self.ordered else set())
+        return "workgroupBarrier(); storageBarrier();" if told else "workgroupBarrier();"
 
     def in_words(self, array):
         """Whether an array is stored as words of 32 bits, in WGSL: two for an element of 64 bits."""
