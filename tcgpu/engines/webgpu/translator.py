@@ -56,16 +56,23 @@ ATOMIC = {
 }  # fmt: skip
 # names that a variable must not take: WGSL's own, and those of functions that translated text calls
 RESERVED = frozenset(
-    "alias array atomic bitcast bool break case const continue continuing default diagnostic discard else enable f16 "
-    "f32 false fn for function i32 i64 if let loop override private ptr read read_write return storage struct switch "
-    "true u32 u64 uniform var vec2 vec3 vec4 while workgroup write active asm async auto become cast catch class "
-    "common compile concept do enum explicit export extern external filter final friend from get global goto group "
-    "handle impl implements import inline instance interface layout line lowp match mediump meta mod module move mut "
-    "mutable namespace new nil null of operator package partition pass patch point precise precision private "
-    "protected public quote ref regardless register require resource restrict self set shared signed sizeof smooth "
-    "static std super target template this throw trait try type typedef typeid typename typeof union unless unsigned "
-    "use using varying virtual volatile where with yield all any min max select abs sign clamp step length distance "
-    "lid block params main same ballot shuffled any_of_block count_of_block lanes told anyone product mask result".split()
+    "NULL Self abstract active alias alignas alignof array as asm asm_fragment async atomic attribute auto await "
+    "become bitcast block bool break case cast catch class co_await co_return co_yield coherent column_major common "
+    "compile compile_fragment concept const const_assert const_cast consteval constexpr constinit continue "
+    "continuing crate debugger decltype default delete demote demote_to_helper diagnostic discard do dynamic_cast "
+    "else enable enum explicit export extends extern external f16 f32 fallthrough false filter final finally fn for "
+    "friend from fxgroup get goto groupshared handle highp i32 i64 if impl implements import inline instance "
+    "instanceof interface layout let loop lowp macro macro_rules match mediump meta mod module move mut mutable "
+    "namespace new nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null nullptr of "
+    "operator override package packoffset partition pass patch pixelfragment point precise precision premerge priv "
+    "private protected ptr pub public quote read read_write readonly ref regardless register reinterpret_cast "
+    "require requires resource restrict return sampler self set shared signed sizeof smooth snorm static "
+    "static_assert static_cast std storage struct subroutine super switch target template texture this thread_local "
+    "throw trait true try type typedef typeid typename typeof u32 u64 uniform union unless unorm unsafe unsized "
+    "unsigned use using var varying vec2 vec3 vec4 virtual volatile wgsl where while with workgroup write writeonly "
+    "yield abs all any clamp distance length max min select sign step any_of_block anyone ballot count_of_block "
+    "from_i32 group_id lanes less_i64 less_u64 lid local_id main mask params product result same same_word shr_i64 "
+    "shr_u64 shuffled told div_i32 div_i64 div_u32 div_u64 mod_i32 mod_i64 mod_u32 mod_u64".split()
 )
 
 
@@ -130,7 +137,9 @@ class Module:
         return len(self.atomic) + len(self.written) + len(self.read)
 
     def _translate(self, declared):
-        names = [safe(name) for name in self.kernel.py_func.__code__.co_varnames[: len(declared)]]
+        names = []
+        for name in map(safe, self.kernel.py_func.__code__.co_varnames[: len(declared)]):
+            names.append(f"{name}_" if name in names or re.search(r"^t\d+$|_\d+$", name) else name)
         self.taken = RESERVED | set(names)
         given, sizes, bindings, lets, words = [], [], [], [], 0
         for number, (name, of) in enumerate(zip(names, declared, strict=True)):
@@ -220,7 +229,7 @@ class Module:
         made = self.made.get(key)
         if made is None:
             of_name = sum(other is function for other, *_ in self.made) + 1
-            made = self.made[key] = Made(f"{function.__name__}_{of_name}")
+            made = self.made[key] = Made(f"{safe(function.__name__)}_{of_name}")
             inner = Function(self, function, arguments, made)
             body = inner.translate()
             returns = ""
@@ -260,7 +269,7 @@ def comment(function):
 
 def safe(name):
     """A name that WGSL allows."""
-    name = "ignored" if name == "_" else name.replace("__", "_x")
+    name = "ignored" if name == "_" else re.sub("^__", "x", name).replace("__", "_x")
     return f"{name}_" if name in RESERVED else name
 
 
@@ -279,7 +288,8 @@ def specialisation(value):
     if isinstance(value, Several):
         return tuple(map(specialisation, value.items)), value.fields
     if isinstance(value, Array):
-        return value.name, value.type, value.where, len(value.sizes), value.offset is not None
+        shape = (value.words, *(size.text for size in value.sizes)) if value.where == "local" else len(value.sizes)
+        return value.name if value.where != "local" else "", value.type, value.where, shape, value.offset is not None
     return value.literal if isinstance(value.literal, bool) else (value.type, value.uniform)
 
 
@@ -296,10 +306,10 @@ def exits(node, loops=0):
 class Loop:
     """A loop that is being translated."""
 
-    def __init__(self, waits, varies, masks=(), depth=0):
+    def __init__(self, node, waits, varies, masks=(), depth=0):
         """waits: whether a barrier is in it. varies: whether threads leave it in different rounds. masks: with masks,
         that of the threads in the loop; depth: how many masks were there before it."""
-        self.waits, self.varies, self.masks, self.depth = waits, varies, masks, depth
+        self.node, self.waits, self.varies, self.masks, self.depth = node, waits, varies, masks, depth
         self.breaks, self.nexts = [], []  # the variables at each `break`, at each `continue`
 
 
@@ -311,8 +321,10 @@ class Function(Integers):
         self.module, self.numbers, self.function, self.given, self.made = module, module.numbers, function, given, made
         self.definition = source_tree(function).body[0]
         self.masked = module.masks and self.waits(self.definition.body)
+        self.texts = {}  # (name, ending) -> the name in WGSL
         self.varying = set()  # variables that differ between threads, and loops that these leave in different rounds
-        self.widened = {}  # (name, type) -> the type of the variable that keeps it
+        self.types_at = {}  # where paths meet -> {name: its type there}
+        self.lost = {}  # a loop -> variables that are of no use at its begin
 
     def translate(self):
         """The text of the body."""
@@ -325,7 +337,7 @@ class Function(Integers):
             self.flow, self.guard, self.masks = True, None, []
             for arg, value in zip(self.definition.args.args, self.given, strict=True):
                 self.env[arg.arg] = inside = self.parameter(arg.arg, value, arg.arg in stored)
-                if arg.arg in stored and isinstance(inside, Value) and not isinstance(value.literal, bool):
+                if arg.arg in stored and isinstance(inside, Value):
                     self.assign_name(arg.arg, inside)  # WGSL cannot assign to a parameter
             if self.masked:
                 self.guard = self.slot("bool")
@@ -362,15 +374,16 @@ class Function(Integers):
             return Several(items, value.fields)
         if self.made is None:
             return value
-        text = self.variable(name) + ("_given" if stored else "")
+        text = self.variable(name, "_given" if stored else "")
         if isinstance(value, Array):
             if value.where == "local":
                 self.passed.append(f"{text}: ptr<function, array<{self.numbers.name(value.type)}, {value.words}>>")
-                return replace(value, name=f"(*{text})")
+                value = replace(value, name=f"(*{text})")
             if value.offset is None:
                 return value
-            self.passed += [f"{text}_from: u32", f"{text}_size: u32"]
-            return replace(value, offset=unsigned(f"{text}_from", False), sizes=(unsigned(f"{text}_size", False),))
+            first, size = self.variable(name, "_from"), self.variable(name, "_size")
+            self.passed += [f"{first}: u32", f"{size}: u32"]
+            return replace(value, offset=unsigned(first, False), sizes=(unsigned(size, False),))
         if isinstance(value.literal, bool):
             return value
         self.passed.append(f"{text}: {self.numbers.name(value.type)}")
@@ -429,6 +442,12 @@ class Function(Integers):
             return Several(tuple(map(self.fixed, value.items)), value.fields)
         return self.temporary(value) if isinstance(value, Value) else value
 
+    def whole(self, value):
+        """The value; a literal as an int64, also one in a tuple."""
+        if isinstance(value, Several):
+            return Several(tuple(map(self.whole, value.items)), value.fields)
+        return self.numbers.cast(value, "i64") if isinstance(value, Value) and value.type == "literal" else value
+
     def unguarded(self, work):
         """Do `work`, which writes statements without a barrier, for the threads of the mask."""
         guard, self.guard = self.guard, None
@@ -444,24 +463,27 @@ class Function(Integers):
 
     # ------------------------------------------------------------------------------------------------------- variables
 
-    def variable(self, name):
-        """The name of a variable in WGSL."""
-        name = safe(name)
-        return f"{name}_" if name in self.module.taken or re.search(r"^t\d+$|_\d+$", name) else name
+    def variable(self, name, ending=""):
+        """The name of a variable in WGSL, or of what belongs to it and has this ending: no two are the same."""
+        if (name, ending) not in self.texts:
+            text = safe(name.replace(" ", "_")) + ending
+            text = f"{text}_" if not ending and re.search(r"^t\d+$|_\d+$", text) else text
+            while text in self.module.taken or text in self.texts.values():
+                text += "_"
+            self.texts[name, ending] = text
+        return self.texts[name, ending]
 
     def assign_name(self, name, value):
         if not isinstance(value, Value):
-            self.env[name] = self.fixed(value)
+            self.env[name] = self.fixed(self.whole(value))
             return
         if isinstance(value.literal, bool):
             value = Value(self.numbers.constant(value.literal, "bool"), "bool")
         kind = "i64" if value.type == "literal" else value.type
-        while (name, kind) in self.widened:
-            kind = self.widened[name, kind]
         known = self.kinds.setdefault(name, [])
         if kind not in known:
             known.append(kind)
-        text = self.variable(name) + (f"_{kind}" if kind != known[0] else "")
+        text = self.variable(name, f"_{kind}" if kind != known[0] else "")
         self.declared[text] = self.numbers.name(kind)
         if not (value.uniform and self.flow):
             self.vary(text)
@@ -474,10 +496,10 @@ class Function(Integers):
             self.varying.add(what)
             self.again = True
 
-    def meet(self, *paths):
+    def meet(self, place, *paths):
         """The variables where paths of the program meet: each has one type there, or it is of no use afterwards."""
         joined = {}
-        for name in dict.fromkeys(name for path in paths for name in path):
+        for name in dict.fromkeys(name for path in paths for name in path if " " not in name):
             values = [path[name] for path in paths if name in path]
             first = values[0]
             if all(each == first for each in values):
@@ -486,16 +508,29 @@ class Function(Integers):
                 joined[name] = None
             elif len({each.text for each in values}) == 1:
                 joined[name] = replace(first, uniform=all(each.uniform for each in values))
-            elif any(each.text not in self.declared for each in values):
-                joined[name] = None  # a bool that is known here, or a parameter
             else:
-                kind = self.numbers.common(*values)
-                for each in values:
-                    if each.type != kind:
-                        self.widened[name, each.type] = kind
-                        self.again = True
-                joined[name] = next((each for each in values if each.type == kind), first)
+                kind, types = self.joint(*values), self.types_at.setdefault(place, {})
+                joined[name] = next((each for each in values if each.type == kind), None)
+                if kind and types.get(name) != kind:
+                    types[name] = kind
+                    self.again = True
         return joined
+
+    def joint(self, *values):
+        """The type of a variable that has these values on different paths; None if there is none."""
+        try:
+            return self.numbers.common(*values)
+        except NotInWgsl:
+            return None
+
+    def settle(self, place):
+        """At the end of a path: its variables take the types that they have where the paths meet."""
+        for name, kind in self.types_at.get(place, {}).items():
+            value = self.env.get(name)
+            if isinstance(value, Value):
+                kind = self.joint(value, Value("", kind))
+                if kind not in (None, value.type):
+                    self.assign_name(name, self.numbers.cast(value, kind))
 
     # ------------------------------------------------------------------------------------------------------ statements
 
@@ -559,7 +594,7 @@ class Function(Integers):
         names = [self.variable(each.id) for each in targets[0].elts]
         texts = [getattr(each, "text", "") for each in getattr(value, "items", ())]
         pairs = ((name, text) for k, name in enumerate(names) for text in texts[k + 1 :])
-        return not any(re.search(rf"\b{name}(_[iu]\d\d|_bool)?\b", text) for name, text in pairs)
+        return not any(re.search(rf"\b{name}", text) for name, text in pairs)
 
     def do_AnnAssign(self, node):
         if node.value is not None:
@@ -572,7 +607,12 @@ class Function(Integers):
             for each, item in zip(target.elts, value.items, strict=True):
                 self.assign(each, item)
         elif isinstance(target, ast.Subscript):
-            array, index = self.value(target.value), self.value(target.slice)
+            place = len(self.lines)
+            array, index = self.values([target.value, target.slice])
+            if len(self.lines) > place:  # they may change what the value is read from
+                later, self.lines = self.lines[place:], self.lines[:place]
+                value = self.held(value)
+                self.lines += later
             self.store(array, index, value)
         elif isinstance(target, ast.Name):
             self.assign_name(target.id, value)
@@ -584,8 +624,13 @@ class Function(Integers):
         if isinstance(node.target, ast.Subscript):
             array, index = self.values([node.target.value, node.target.slice])
             index = self.fixed(index)
-            (right,) = self.values([node.value])
-            self.store(array, index, self.numbers.operate(name, self.load(array, index), right))
+            left, place = self.load(array, index), len(self.lines)
+            right = self.value(node.value)
+            if len(self.lines) > place:
+                later, self.lines = self.lines[place:], self.lines[:place]
+                left = self.held(left)
+                self.lines += later
+            self.store(array, index, self.numbers.operate(name, left, right))
             return
         left, right = self.values([node.target, node.value])
         self.assign_name(node.target.id, self.numbers.operate(name, left, right))
@@ -654,19 +699,20 @@ class Function(Integers):
         value = self.condition(node.test, together)
         if value.literal is not None:
             return self.block(node.body if value.literal else node.orelse)
-        flow, before, paths = self.flow, self.env, []
+        flow, before, paths, end = self.flow, self.env, [], (node, "end")
         self.flow = flow and value.uniform
         self.line(f"if ({bare(value.text)}) {{")
         for k, body in enumerate((node.body, node.orelse)):
-            if k and body:
+            if k and (body or self.types_at.get(end)):
                 self.line("} else {")
             self.env = dict(before)
             self.depth += 1
             if self.block(body):
+                self.settle(end)
                 paths.append(self.env)
             self.depth -= 1
         self.line("}")
-        self.env = self.meet(*paths) if paths else before
+        self.env = self.meet(end, *paths) if paths else before
         self.flow = flow and not (self.loops and self.loops[-1].varies) and "rest" not in self.varying
         return bool(paths)
 
@@ -684,10 +730,11 @@ class Function(Integers):
             self.masks.append(mask)
             self.guard = mask
             if self.block(body):
+                self.settle((node, "end"))
                 paths.append(self.env)
             self.masks.pop()
         self.guard = outer
-        self.env = self.meet(*paths) if paths else before
+        self.env = self.meet((node, "end"), *paths) if paths else before
         return bool(paths)
 
     def loop(self, node, head, step=""):
@@ -695,7 +742,9 @@ class Function(Integers):
         if node.orelse:
             self.refuse(node, "a loop has no else in a kernel for WebGPU")
         key = ast.unparse(node) + str(node.lineno)
-        loop = Loop(self.waits([node]), key in self.varying)
+        loop = Loop(node, self.waits([node]), key in self.varying)
+        self.settle((node, "begin"))
+        self.env |= dict.fromkeys(self.lost.get(node, ()))
         self.loops.append(loop)
         flow, before = self.flow, dict(self.env)
         self.flow = flow and not loop.varies
@@ -707,18 +756,25 @@ class Function(Integers):
             self.depth += 1
             start = len(self.lines)
             value = head()
+            if not value.uniform:
+                loop.varies = True
+            self.flow = self.flow and not loop.varies
             if value.literal is None:
-                if len(self.lines) == start:
+                after, lines = self.leaving(node)
+                if lines:
+                    self.line(f"if (!{value.text}) {{")
+                    self.lines += [*lines, "  " * (self.depth + 1) + "break;"]
+                    self.line("}")
+                elif len(self.lines) == start:
                     head = f"for (; {bare(value.text)}; {step})" if step else f"while ({bare(value.text)})"
                     self.lines[place], step = self.lines[place].replace("loop", head), ""
                 else:
                     self.line(f"if (!{value.text}) {{ break; }}")
-            if not value.uniform:
-                loop.varies = True
-            self.flow = self.flow and not loop.varies
-            after = dict(self.env) if value.literal is None else None
+            else:
+                after = None
             self.enter(node)
             if self.block(node.body):
+                self.settle((node, "begin"))
                 loop.nexts.append(self.env)
             if step:
                 self.line(f"continuing {{ {step}; }}")
@@ -727,11 +783,25 @@ class Function(Integers):
         self.loops.pop()
         if loop.varies:
             self.vary(key)
-        self.meet(before, *loop.nexts)
+        around = self.meet((node, "begin"), before, *loop.nexts)
+        lost = {name for name, value in around.items() if value is None and before.get(name) is not None}
+        if lost and not self.again:
+            self.lost[node] = self.lost.get(node, set()) | lost
+            self.again = True
         self.flow = flow and "rest" not in self.varying
         paths = [path for path in (after, *loop.breaks) if path is not None]
-        self.env = self.meet(*paths) if paths else before
+        self.env = self.meet((node, "end"), *paths) if paths else before
         return bool(paths)
+
+    def leaving(self, node):
+        """(variables, lines that settle them) of the threads that leave a loop because of its condition."""
+        place, inside = len(self.lines), dict(self.env)
+        self.depth += 1
+        self.settle((node, "end"))
+        self.depth -= 1
+        lines, self.lines = self.lines[place:], self.lines[:place]
+        after, self.env = self.env, inside
+        return after, lines
 
     def enter(self, node):
         """Begin a round: the variable of a `for`."""
@@ -749,13 +819,21 @@ class Function(Integers):
         self.masks.append(now)
         self.guard = now
         value = head()
+        after = None
         if value.literal is None:
+            value = self.short(value)
+            if self.types_at.get((node, "end")):
+                self.guard = self.slot("bool")
+                self.line(f"{self.guard} = {now} && !{value.text};")
+            after, lines = self.leaving(node)
+            self.lines += lines
+            self.guard = now
             self.line(f"{now} = {now} && {value.text};")
         self.line(f"{inside} = {now};")
         self.line(f"if (!any_of_block(lid, {inside})) {{ break; }}")
-        after = dict(self.env) if value.literal is None else None
         self.enter(node)
         if self.block(node.body):
+            self.settle((node, "begin"))
             loop.nexts.append(self.env)
         self.masks.pop()
         if step:
@@ -782,19 +860,30 @@ class Function(Integers):
         bounds = self.values(node.iter.args)
         start, stop, step = {1: [literal(0), *bounds, literal(1)], 2: [*bounds, literal(1)], 3: bounds}[len(bounds)]
         kind = self.numbers.common(start, stop, step)
-        kind = "i64" if kind == "literal" else kind
-        stop, step = (self.fixed(self.numbers.cast(each, kind)) for each in (stop, step))
+        step = step if step.constant is None else literal(step.constant)
+        sign = step.literal
+        if sign == 0:
+            self.refuse(node.iter, "the step of a range is not 0")
+        kind = counted = "i64" if kind == "literal" else kind
+        if kind == "i32" and sign is None or not all(self.numbers.fits(each, kind) for each in (start, stop)):
+            counted = "i64"
+        if kind == "u64" != counted:
+            self.refuse(node.iter, "the bounds of a range of uint64 are not negative")
+        stop = self.fixed(self.numbers.cast(stop, counted))
+        if sign is None:
+            step = self.fixed(self.numbers.cast(step, counted))
         hidden = f"for {node.lineno} {node.col_offset}"
-        variable = f"{node.target.id}_next" if isinstance(node.target, ast.Name) else "next"
-        self.assign_name(variable, self.numbers.cast(start, kind))
-        self.env[hidden] = at = self.env[variable]
+        name = node.target.id if isinstance(node.target, ast.Name) else "value"
+        variable = f"{name} next{' ' * len(self.loops)}"  # no name of Python: a loop inside may have the same target
+        self.assign_name(variable, self.numbers.cast(start, counted))
+        at = self.env[variable]
+        self.env[hidden] = self.numbers.cast(at, kind)
         if not step.uniform:
             self.vary(at.text)
         together = self.waits(node.body) and not self.guard
-        sign = bounds[2].literal if len(bounds) == 3 else 1
 
         def head():
-            if sign is None and kind[0] == "i":  # the sign of the step is not known here
+            if sign is None and counted[0] == "i":  # the sign of the step is not known here
                 up, down = self.numbers.compare("<", at, stop).text, self.numbers.compare(">", at, stop).text
                 positive = self.numbers.compare(">", step, literal(0)).text
                 value = Value(f"select({down}, {up}, {positive})", "bool", at.uniform and stop.uniform and step.uniform)
@@ -802,17 +891,29 @@ class Function(Integers):
                 value = self.numbers.compare(">" if sign is not None and sign < 0 else "<", at, stop)
             return self.agreed(value) if together else value
 
-        following = self.numbers.operate("add", at, step).text
-        return self.loop(node, head, f"{at.text} = {following}")
+        return self.loop(node, head, f"{at.text} = {self.following(at, stop, step)}")
+
+    def following(self, at, stop, step):
+        """The text of the number that follows in a range: `stop` where there is none, as numbers wrap around."""
+        numbers, kind, sign = self.numbers, at.type, step.literal
+        if sign in (1, -1) or kind == "i64":
+            name = "add" if sign is None or sign > 0 else "sub"
+            return numbers.operate(name, at, step if sign is None else literal(abs(sign))).text
+        down = sign is not None and sign < 0
+        a, b, by = (numbers.cast(each, kind.replace("i", "u")) for each in (at, stop, literal(-sign) if down else step))
+        left = numbers.operate("sub", a, b) if down else numbers.operate("sub", b, a)
+        far = numbers.operate("sub" if down else "add", a, numbers.extreme("min", [by, left]))
+        return numbers.cast(far, kind).text
 
     def do_Break(self, node):
-        return self.jump("break;", self.loops[-1].breaks, self.loops[-1].masks)
+        return self.jump("break;", "end", self.loops[-1].breaks, self.loops[-1].masks)
 
     def do_Continue(self, node):
-        return self.jump("continue;", self.loops[-1].nexts, ())
+        return self.jump("continue;", "begin", self.loops[-1].nexts, ())
 
-    def jump(self, text, paths, masks):
+    def jump(self, text, place, paths, masks):
         loop = self.loops[-1]
+        self.settle((loop.node, place))
         paths.append(dict(self.env))
         if self.guard:
             self.clear([*masks, *self.masks[loop.depth :]])
@@ -877,6 +978,8 @@ class Function(Integers):
             if value is None:
                 self.refuse(node, "what it is depends on the path by which the program came here")
             return value
+        if node.id in self.local:
+            self.refuse(node, "it has no value yet here")
         value = self.named(node)
         if isinstance(value, (bool, np.bool_)):
             return literal(bool(value))
@@ -905,14 +1008,20 @@ class Function(Integers):
         return self.numbers.inverted(value) if isinstance(node.op, ast.Invert) else value
 
     def of_Compare(self, node):
+        calls = (each for part in node.comparators[1:] for each in ast.walk(part) if isinstance(each, ast.Call))
+        if any(self.cuda_name(each.func) or self.device_function(each) for each in calls):
+            self.refuse(node, "a call in a chain of comparisons may be left out: write the chain with `and`")
         values = self.values([node.left, *node.comparators])
         parts = []
         for op, left, right in zip(node.ops, values, values[1:], strict=False):
             if type(op) not in COMPARED:
                 self.refuse(node, "WebGPU has no such comparison")
             parts.append(self.numbers.compare(COMPARED[type(op)], left, right))
+        if len(parts) == 1:
+            return parts[0]
+        parts = [self.numbers.cast(part, "bool") for part in parts]
         text = " && ".join(part.text for part in parts)
-        return Value(f"({text})" if len(parts) > 1 else text, "bool", all(part.uniform for part in parts))
+        return Value(f"({text})", "bool", all(part.uniform for part in parts))
 
     def captured(self, node, uniform):
         """(the value of a node, the lines that compute it), of a part that some threads may not reach."""
@@ -1020,11 +1129,14 @@ class Function(Integers):
         """The elements of an array from one on."""
         if not isinstance(array, Array) or node.slice.upper or node.slice.step or len(array.sizes) > 1:
             self.refuse(node, "a slice of a kernel for WebGPU is array[first:]")
-        first = self.temporary(self.numbers.cast(self.value(node.slice.lower), "u32"))
-        first = first if first.literal is None else self.numbers.cast(first, "u32")
+        first = self.value(node.slice.lower) if node.slice.lower else literal(0)
+        if first.literal is not None and first.literal < 0:
+            self.refuse(node, "a slice of a kernel for WebGPU is array[first:], and first is not negative")
+        first = self.short(self.numbers.cast(first, "u32"))
         size = array.sizes[0] if array.sizes else unsigned("0u")
         offset = first if array.offset is None else self.numbers.operate("add", array.offset, first)
-        return replace(array, offset=offset, sizes=(self.numbers.operate("sub", size, first),))
+        left = self.numbers.operate("sub", size, self.numbers.extreme("min", [first, size]))
+        return replace(array, offset=self.short(offset), sizes=(left,))
 
     # -------------------------------------------------------------------------------------------------- arrays, atomics
 
@@ -1164,7 +1276,10 @@ class Function(Integers):
         if self.calls(node, "int", "bool", "abs"):
             (value,) = arguments
             if node.func.id == "abs":
-                negative = self.numbers.operate("sub", literal(0), self.temporary(value))
+                if value.literal is not None:
+                    return literal(abs(value.literal))
+                value = self.short(value)
+                negative = self.numbers.operate("sub", literal(0), value)
                 return self.numbers.extreme("max", [value, negative]) if value.type[0] == "i" else value
             return self.numbers.cast(value, "bool" if node.func.id == "bool" else "i64")
         called = self.value(node.func)
@@ -1173,7 +1288,9 @@ class Function(Integers):
                 self.refuse(node, f"WebGPU has no {called.__name__}")
             return self.numbers.cast(arguments[0], WGSL[called.__name__])
         if isinstance(called, type) and hasattr(called, "_fields"):
-            return Several(tuple(map(self.fixed, arguments)), called._fields)
+            if len(arguments) != len(called._fields):
+                self.refuse(node, f"{called.__name__} has {len(called._fields)} fields")
+            return self.fixed(self.whole(Several(tuple(arguments), called._fields)))
         if is_device_function(called):
             return self.device_call(called.py_func, arguments)
         return self.refuse(node, "a kernel for WebGPU calls device functions, types of integers, min, max and cuda's")
@@ -1203,14 +1320,7 @@ class Function(Integers):
     def device_call(self, function, arguments):
         numbers, module = self.numbers, self.module
 
-        def typed(value):  # a literal is an int64 in the function; a bool that is known stays so
-            if isinstance(value, Several):
-                return Several(tuple(map(typed, value.items)), value.fields)
-            if isinstance(value, Value) and value.type == "literal":
-                return numbers.cast(value, "i64")
-            return value
-
-        arguments = list(map(typed, arguments))
+        arguments = list(map(self.whole, arguments))
         if any(not isinstance(each, (Value, Array, Several)) for each in arguments):
             raise NotInWgsl(f"{function.__name__} is called with what is no number and no array")
         waits = module.function_waits(function)
@@ -1226,7 +1336,7 @@ class Function(Integers):
             elif isinstance(value, Array):
                 if value.where == "local":
                     texts.append(f"&{value.name}")
-                elif value.offset is not None:
+                if value.offset is not None:
                     texts.extend((value.offset.text, value.sizes[0].text))
             elif not isinstance(value.literal, bool):
                 texts.append(self.temporary(value).text if waits and self.guard else value.text)
@@ -1293,16 +1403,18 @@ class Function(Integers):
         if name == ("selp",):
             (a, b), kind, uniform = numbers.typed(*arguments[1:])
             test = numbers.cast(arguments[0], "bool")
+            if test.constant is not None:
+                return numbers.cast(arguments[1 if test.constant else 2], kind)
             return Value(f"select({b}, {a}, {test.text})", kind, uniform and test.uniform)
         if name[0] in ("popc", "clz", "ffs"):
-            return self.bit_count(name[0], numbers.typed(arguments[0]))
+            kind = numbers.common(arguments[0])
+            return self.bit_count(name[0], numbers.cast(arguments[0], "i64" if kind == "literal" else kind))
         return self.refuse(node, f"WebGPU has no cuda.{'.'.join(name)}")
 
-    def bit_count(self, name, typed):
+    def bit_count(self, name, value):
         """popc, clz or ffs of a number."""
-        (text,), kind, uniform = typed
-        value = Value(text, kind, uniform)
-        if kind not in BIG:
+        uniform = value.uniform
+        if value.type not in BIG:
             word = self.numbers.cast(value, "u32").text
             found = {"popc": f"countOneBits({word})", "clz": f"countLeadingZeros({word})",
                      "ffs": f"(firstTrailingBit({word}) + 1u)"}[name]  # fmt: skip
