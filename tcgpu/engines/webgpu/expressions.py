@@ -90,6 +90,11 @@ class Expressions(Integers):
         """The value as it is now: variables may change, too."""
         return mapped(lambda each: self.temporary(each) if isinstance(each, Value) else each, value)
 
+    def whole(self, value):
+        """The value; a literal as an int64, also one in a tuple."""
+        of = self.numbers
+        return mapped(lambda each: of.cast(each, "i64") if getattr(each, "type", "") == "literal" else each, value)
+
     def unguarded(self, work):
         """Do `work`, which writes statements without a barrier, for the threads of the mask."""
         guard, self.guard = self.guard, None
@@ -158,6 +163,8 @@ class Expressions(Integers):
             if value is None:
                 self.refuse(node, "what it is depends on the path by which the program came here")
             return value
+        if node.id in self.local:
+            self.refuse(node, "it has no value yet here")
         value = self.named(node)
         if isinstance(value, (bool, np.bool_)):
             return literal(bool(value))
@@ -186,14 +193,20 @@ class Expressions(Integers):
         return self.numbers.inverted(value) if isinstance(node.op, ast.Invert) else value
 
     def of_Compare(self, node):
+        calls = (each for part in node.comparators[1:] for each in ast.walk(part) if isinstance(each, ast.Call))
+        if any(self.cuda_name(each.func) or self.device_function(each) for each in calls):
+            self.refuse(node, "a call in a chain of comparisons may be left out: write the chain with `and`")
         values = self.values([node.left, *node.comparators])
         parts = []
         for op, left, right in zip(node.ops, values, values[1:], strict=False):
             if type(op) not in COMPARED:
                 self.refuse(node, "WebGPU has no such comparison")
             parts.append(self.numbers.compare(COMPARED[type(op)], left, right))
+        if len(parts) == 1:
+            return parts[0]
+        parts = [self.numbers.cast(part, "bool") for part in parts]
         text = " && ".join(part.text for part in parts)
-        return Value(f"({text})" if len(parts) > 1 else text, "bool", all(part.uniform for part in parts))
+        return Value(f"({text})", "bool", all(part.uniform for part in parts))
 
     def captured(self, node, uniform):
         """(the value of a node, the lines that compute it), of a part that some threads may not reach."""
@@ -301,11 +314,14 @@ class Expressions(Integers):
         """The elements of an array from one on."""
         if not isinstance(array, Array) or node.slice.upper or node.slice.step or len(array.sizes) > 1:
             self.refuse(node, "a slice of a kernel for WebGPU is array[first:]")
-        first = self.temporary(self.numbers.cast(self.value(node.slice.lower), "u32"))
-        first = first if first.literal is None else self.numbers.cast(first, "u32")
+        first = self.value(node.slice.lower) if node.slice.lower else literal(0)
+        if first.literal is not None and first.literal < 0:
+            self.refuse(node, "a slice of a kernel for WebGPU is array[first:], and first is not negative")
+        first = self.short(self.numbers.cast(first, "u32"))
         size = array.sizes[0] if array.sizes else unsigned("0u")
         offset = first if array.offset is None else self.numbers.operate("add", array.offset, first)
-        return replace(array, offset=offset, sizes=(self.numbers.operate("sub", size, first),))
+        left = self.numbers.operate("sub", size, self.numbers.extreme("min", [first, size]))
+        return replace(array, offset=self.short(offset), sizes=(left,))
 
     # -------------------------------------------------------------------------------------------------- arrays, atomics
 
@@ -445,7 +461,10 @@ class Expressions(Integers):
         if self.calls(node, "int", "bool", "abs"):
             (value,) = arguments
             if node.func.id == "abs":
-                negative = self.numbers.operate("sub", literal(0), self.temporary(value))
+                if value.literal is not None:
+                    return literal(abs(value.literal))
+                value = self.short(value)
+                negative = self.numbers.operate("sub", literal(0), value)
                 return self.numbers.extreme("max", [value, negative]) if value.type[0] == "i" else value
             return self.numbers.cast(value, "bool" if node.func.id == "bool" else "i64")
         called = self.value(node.func)
@@ -454,7 +473,9 @@ class Expressions(Integers):
                 self.refuse(node, f"WebGPU has no {called.__name__}")
             return self.numbers.cast(arguments[0], WGSL[called.__name__])
         if isinstance(called, type) and hasattr(called, "_fields"):
-            return Several(tuple(map(self.fixed, arguments)), called._fields)
+            if len(arguments) != len(called._fields):
+                self.refuse(node, f"{called.__name__} has {len(called._fields)} fields")
+            return self.fixed(self.whole(Several(tuple(arguments), called._fields)))
         if is_device_function(called):
             return self.device_call(called.py_func, arguments)
         return self.refuse(node, "a kernel for WebGPU calls device functions, types of integers, min, max and cuda's")
@@ -484,10 +505,7 @@ class Expressions(Integers):
     def device_call(self, function, arguments):
         numbers, module = self.numbers, self.module
 
-        def typed(value):  # a literal is an int64 in the function; a bool that is known stays so
-            return numbers.cast(value, "i64") if getattr(value, "type", "") == "literal" else value
-
-        arguments = [mapped(typed, argument) for argument in arguments]
+        arguments = list(map(self.whole, arguments))
         if any(not isinstance(each, (Value, Array, Several)) for each in arguments):
             raise NotInWgsl(f"{function.__name__} is called with what is no number and no array")
         waits = module.function_waits(function)
@@ -503,7 +521,7 @@ class Expressions(Integers):
             elif isinstance(value, Array):
                 if value.where == "local":
                     texts.append(f"&{value.name}")
-                elif value.offset is not None:
+                if value.offset is not None:
                     texts.extend((value.offset.text, value.sizes[0].text))
             elif not isinstance(value.literal, bool):
                 texts.append(self.temporary(value).text if waits and self.guard else value.text)
@@ -570,16 +588,18 @@ class Expressions(Integers):
         if name == ("selp",):
             (a, b), kind, uniform = numbers.typed(*arguments[1:])
             test = numbers.cast(arguments[0], "bool")
+            if test.constant is not None:
+                return numbers.cast(arguments[1 if test.constant else 2], kind)
             return Value(f"select({b}, {a}, {test.text})", kind, uniform and test.uniform)
         if name[0] in ("popc", "clz", "ffs"):
-            return self.bit_count(name[0], numbers.typed(arguments[0]))
+            kind = numbers.common(arguments[0])
+            return self.bit_count(name[0], numbers.cast(arguments[0], "i64" if kind == "literal" else kind))
         return self.refuse(node, f"WebGPU has no cuda.{'.'.join(name)}")
 
-    def bit_count(self, name, typed):
+    def bit_count(self, name, value):
         """popc, clz or ffs of a number."""
-        (text,), kind, uniform = typed
-        value = Value(text, kind, uniform)
-        if kind not in BIG:
+        uniform = value.uniform
+        if value.type not in BIG:
             word = self.numbers.cast(value, "u32").text
             found = {"popc": f"countOneBits({word})", "clz": f"countLeadingZeros({word})",
                      "ffs": f"(firstTrailingBit({word}) + 1u)"}[name]  # fmt: skip

@@ -5,6 +5,7 @@ pairs (`prelude`): exact, and slower. Where the device has them, an integer of 6
 """
 
 import ast
+import operator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ NUMPY = {kind: name for name, kind in WGSL.items()}
 BIG = ("i64", "u64")
 INFIX = {"add": "+", "sub": "-", "mul": "*", "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
 PAIR_CALLS = {"add": "add_64", "sub": "sub_64", "mul": "mul_64", "lshift": "shl_64"}  # the same for i64 and u64
+ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
 COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 
 
@@ -32,6 +34,7 @@ class Value:
     type: str  # bool, i32, u32, i64 or u64; "literal" of a number that takes the type of the other operand
     uniform: bool = True
     literal: int | bool | None = None
+    constant: int | None = None  # its number, if that is known; compilers refuse some operations on constants
 
 
 @dataclass(frozen=True)
@@ -109,10 +112,22 @@ class Numbers:
         text = f"{number}{'li' if bits == 64 else ''}"
         return f"({text})" if number < 0 else text
 
+    def known(self, number, kind):
+        """A number of this type; it wraps around."""
+        text = self.constant(number, kind)
+        if kind == "bool":
+            return Value(text, kind, constant=int(bool(number)))
+        bits = 64 if kind in BIG else 32
+        number = int(number) & (1 << bits) - 1
+        return Value(text, kind, constant=number - (number >> bits - 1 << bits if kind[0] == "i" else 0))
+
     def cast(self, value, kind):
         """The value as another type."""
-        if value.literal is not None:
-            return Value(self.constant(value.literal, kind), kind)
+        if not isinstance(value, Value):
+            raise NotInWgsl("a number is needed here")
+        number = value.constant if value.literal is None else value.literal
+        if number is not None:
+            return self.known(number, kind)
         have, text = value.type, value.text
         if have == kind:
             return value
@@ -125,11 +140,22 @@ class Numbers:
         elif self.is_pair(kind) and not self.is_pair(have):
             text = f"vec2<u32>({text}, 0u)" if have == "u32" else f"from_i32({text})"
         elif not self.is_pair(kind):
+            if kind in BIG and have[0] != kind[0] and have not in BIG:
+                text = f"{have[0]}64({text})"  # first to 64 bits: naga extends by the sign of the new type
             text = f"{kind}({text})"
         return Value(text, kind, value.uniform)
 
+    def fits(self, value, kind):
+        """Whether a value, if it is a literal, is a number of this type."""
+        if value.type != "literal" or kind == "bool":
+            return True
+        info = np.iinfo(NUMPY[kind])
+        return info.min <= value.literal <= info.max
+
     def common(self, *values):
         """The type of an operation on values; "literal" if all are literals."""
+        if not all(isinstance(value, Value) for value in values):
+            raise NotInWgsl("a number is needed here")
         kinds = {value.type for value in values} - {"literal"}
         if not kinds:
             return "literal"
@@ -144,6 +170,9 @@ class Numbers:
         """Values in their common type, that type, and whether all are uniform; a type of literals alone is i64."""
         kind = self.common(*values)
         kind = "i64" if kind == "literal" else kind
+        for value in values:
+            if not self.fits(value, kind):
+                raise NotInWgsl(f"{value.literal} is out of the bounds of {NUMPY[kind]}")
         return [self.cast(value, kind).text for value in values], kind, all(value.uniform for value in values)
 
     def operate(self, name, left, right):
@@ -153,6 +182,12 @@ class Numbers:
             raise NotInWgsl(f"{name} of bools: convert one to an integer type")
         if name in ("lshift", "rshift"):
             b = self.cast(right, "u32").text
+        x, y = (self.cast(each, kind).constant for each in (left, right))
+        if kind != "bool" and None not in (x, y):
+            if name in ("lshift", "rshift"):
+                y %= 64 if kind in BIG else 32
+            empty = y == 0 and name in ("floordiv", "mod")
+            return self.known(0 if empty else getattr(operator, name)(x, y), kind)
         if kind == "bool":
             text = f"({a} != {b})" if name == "xor" else f"({a} {INFIX[name]} {b})"
         elif name in ("floordiv", "mod"):
@@ -172,10 +207,21 @@ class Numbers:
         """~value"""
         if value.type == "bool":
             return Value(f"!{value.text}", "bool", value.uniform)
+        if value.literal is not None:
+            return literal(not value.literal if isinstance(value.literal, bool) else ~value.literal)
+        if value.constant is not None and value.type != "bool":
+            return self.known(~value.constant, value.type)
         return replace(value, text=f"(~{value.text})")
 
     def compare(self, sign, left, right):
         """A comparison, as a bool."""
+        kind = self.common(left, right)
+        for value in (left, right):
+            if kind != "literal" and not self.fits(value, kind):  # any number of the type compares in the same way
+                return literal(ORDER[sign](*(each.literal if each is value else 0 for each in (left, right))))
+        x, y = (self.cast(each, "i64" if kind == "literal" else kind).constant for each in (left, right))
+        if None not in (x, y):
+            return literal(ORDER[sign](x, y))
         (a, b), kind, uniform = self.typed(left, right)
         if kind == "bool" and sign not in ("==", "!="):
             return self.compare(sign, self.cast(left, "i32"), self.cast(right, "i32"))
@@ -194,6 +240,10 @@ class Numbers:
         found = values[0]
         for each in values[1:]:
             (a, b), kind, uniform = self.typed(found, each)
+            x, y = (self.cast(value, kind).constant for value in (found, each))
+            if None not in (x, y):
+                found = self.known({"min": min, "max": max}[name](x, y), kind)
+                continue
             if kind in BIG:
                 less = self.compare("<", Value(a, kind), Value(b, kind)).text
                 text = f"select({b}, {a}, {less})" if name == "min" else f"select({a}, {b}, {less})"

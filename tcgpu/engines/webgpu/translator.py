@@ -41,17 +41,23 @@ from tcgpu.errors import KernelError
 
 # names that a variable must not take: WGSL's own, and those of functions that translated text calls
 RESERVED = frozenset(
-    "alias array atomic bitcast bool break case const continue continuing default diagnostic discard else enable f16 "
-    "f32 false fn for function i32 i64 if let loop override private ptr read read_write return storage struct switch "
-    "true u32 u64 uniform var vec2 vec3 vec4 while workgroup write active asm async auto become cast catch class "
-    "common compile concept do enum explicit export extern external filter final friend from get global goto group "
-    "handle impl implements import inline instance interface layout line lowp match mediump meta mod module move mut "
-    "mutable namespace new nil null of operator package partition pass patch point precise precision private "
-    "protected public quote ref regardless register require resource restrict self set shared signed sizeof smooth "
-    "static std super target template this throw trait try type typedef typeid typename typeof union unless unsigned "
-    "use using varying virtual volatile where with yield all any min max select abs sign clamp step length distance "
-    "lid block params main same ballot shuffled any_of_block count_of_block lanes told anyone product mask "
-    "result".split()
+    "NULL Self abstract active alias alignas alignof array as asm asm_fragment async atomic attribute auto await "
+    "become bitcast block bool break case cast catch class co_await co_return co_yield coherent column_major common "
+    "compile compile_fragment concept const const_assert const_cast consteval constexpr constinit continue "
+    "continuing crate debugger decltype default delete demote demote_to_helper diagnostic discard do dynamic_cast "
+    "else enable enum explicit export extends extern external f16 f32 fallthrough false filter final finally fn for "
+    "friend from fxgroup get goto groupshared handle highp i32 i64 if impl implements import inline instance "
+    "instanceof interface layout let loop lowp macro macro_rules match mediump meta mod module move mut mutable "
+    "namespace new nil noexcept noinline nointerpolation non_coherent noncoherent noperspective null nullptr of "
+    "operator override package packoffset partition pass patch pixelfragment point precise precision premerge priv "
+    "private protected ptr pub public quote read read_write readonly ref regardless register reinterpret_cast "
+    "require requires resource restrict return sampler self set shared signed sizeof smooth snorm static "
+    "static_assert static_cast std storage struct subroutine super switch target template texture this thread_local "
+    "throw trait true try type typedef typeid typename typeof u32 u64 uniform union unless unorm unsafe unsized "
+    "unsigned use using var varying vec2 vec3 vec4 virtual volatile wgsl where while with workgroup write writeonly "
+    "yield abs all any clamp distance length max min select sign step any_of_block anyone ballot count_of_block "
+    "from_i32 group_id lanes less_i64 less_u64 lid local_id main mask params product result same same_word shr_i64 "
+    "shr_u64 shuffled told div_i32 div_i64 div_u32 div_u64 mod_i32 mod_i64 mod_u32 mod_u64".split()
 )
 
 
@@ -110,7 +116,9 @@ class Module:
         return len(self.atomic) + len(self.written) + len(self.read)
 
     def _translate(self, declared):
-        names = [safe(name) for name in self.kernel.py_func.__code__.co_varnames[: len(declared)]]
+        names = []
+        for name in map(safe, self.kernel.py_func.__code__.co_varnames[: len(declared)]):
+            names.append(f"{name}_" if name in names or re.search(r"^t\d+$|_\d+$", name) else name)
         self.taken = RESERVED | set(names)
         given, sizes, bindings, lets, words = [], [], [], [], 0
         for number, (name, of) in enumerate(zip(names, declared, strict=True)):
@@ -196,7 +204,7 @@ class Module:
         made = self.made.get(key)
         if made is None:
             of_name = sum(other is function for other, *_ in self.made) + 1
-            made = self.made[key] = Made(f"{function.__name__}_{of_name}")
+            made = self.made[key] = Made(f"{safe(function.__name__)}_{of_name}")
             inner = Function(self, function, arguments, made)
             body = inner.translate()
             returns = ""
@@ -245,7 +253,7 @@ def comment(function):
 
 def safe(name):
     """A name that WGSL allows."""
-    name = "ignored" if name == "_" else name.replace("__", "_x")
+    name = "ignored" if name == "_" else re.sub("^__", "x", name).replace("__", "_x")
     return f"{name}_" if name in RESERVED else name
 
 
@@ -254,7 +262,8 @@ def specialisation(value):
     if isinstance(value, Several):
         return tuple(map(specialisation, value.items)), value.fields
     if isinstance(value, Array):
-        return value.name, value.type, value.where, len(value.sizes), value.offset is not None
+        shape = (value.words, *(size.text for size in value.sizes)) if value.where == "local" else len(value.sizes)
+        return value.name if value.where != "local" else "", value.type, value.where, shape, value.offset is not None
     return value.literal if isinstance(value.literal, bool) else (value.type, value.uniform)
 
 
@@ -271,10 +280,10 @@ def exits(node, loops=0):
 class Loop:
     """A loop that is being translated."""
 
-    def __init__(self, waits, varies, masks=(), depth=0):
+    def __init__(self, node, waits, varies, masks=(), depth=0):
         """waits: whether a barrier is in it. varies: whether threads leave it in different rounds. masks: with masks,
         that of the threads in the loop; depth: how many masks were there before it."""
-        self.waits, self.varies, self.masks, self.depth = waits, varies, masks, depth
+        self.node, self.waits, self.varies, self.masks, self.depth = node, waits, varies, masks, depth
         self.breaks, self.nexts = [], []  # the variables at each `break`, at each `continue`
 
 
@@ -286,8 +295,10 @@ class Function(Expressions):
         self.module, self.numbers, self.function, self.given, self.made = module, module.numbers, function, given, made
         self.definition = source_tree(function).body[0]
         self.masked = module.masks and self.waits(self.definition.body)
+        self.texts = {}  # (name, ending) -> the name in WGSL
         self.varying = set()  # variables that differ between threads, and loops that these leave in different rounds
-        self.widened = {}  # (name, type) -> the type of the variable that keeps it
+        self.types_at = {}  # where paths meet -> {name: its type there}
+        self.lost = {}  # a loop -> variables that are of no use at its begin
 
     def translate(self):
         """The text of the body."""
@@ -300,7 +311,7 @@ class Function(Expressions):
             self.flow, self.guard, self.masks = True, None, []
             for arg, value in zip(self.definition.args.args, self.given, strict=True):
                 self.env[arg.arg] = inside = self.parameter(arg.arg, value, arg.arg in stored)
-                if arg.arg in stored and isinstance(inside, Value) and not isinstance(value.literal, bool):
+                if arg.arg in stored and isinstance(inside, Value):
                     self.assign_name(arg.arg, inside)  # WGSL cannot assign to a parameter
             if self.masked:
                 self.guard = self.slot("bool")
@@ -337,15 +348,16 @@ class Function(Expressions):
             return Several(items, value.fields)
         if self.made is None:
             return value
-        text = self.variable(name) + ("_given" if stored else "")
+        text = self.variable(name, "_given" if stored else "")
         if isinstance(value, Array):
             if value.where == "local":
                 self.passed.append(f"{text}: ptr<function, array<{self.numbers.name(value.type)}, {value.words}>>")
-                return replace(value, name=f"(*{text})")
+                value = replace(value, name=f"(*{text})")
             if value.offset is None:
                 return value
-            self.passed += [f"{text}_from: u32", f"{text}_size: u32"]
-            return replace(value, offset=unsigned(f"{text}_from", False), sizes=(unsigned(f"{text}_size", False),))
+            first, size = self.variable(name, "_from"), self.variable(name, "_size")
+            self.passed += [f"{first}: u32", f"{size}: u32"]
+            return replace(value, offset=unsigned(first, False), sizes=(unsigned(size, False),))
         if isinstance(value.literal, bool):
             return value
         self.passed.append(f"{text}: {self.numbers.name(value.type)}")
@@ -353,24 +365,27 @@ class Function(Expressions):
 
     # ------------------------------------------------------------------------------------------------------- variables
 
-    def variable(self, name):
-        """The name of a variable in WGSL."""
-        name = safe(name)
-        return f"{name}_" if name in self.module.taken or re.search(r"^t\d+$|_\d+$", name) else name
+    def variable(self, name, ending=""):
+        """The name of a variable in WGSL, or of what belongs to it and has this ending: no two are the same."""
+        if (name, ending) not in self.texts:
+            text = safe(name.replace(" ", "_")) + ending
+            text = f"{text}_" if not ending and re.search(r"^t\d+$|_\d+$", text) else text
+            while text in self.module.taken or text in self.texts.values():
+                text += "_"
+            self.texts[name, ending] = text
+        return self.texts[name, ending]
 
     def assign_name(self, name, value):
         if not isinstance(value, Value):
-            self.env[name] = self.fixed(value)
+            self.env[name] = self.fixed(self.whole(value))
             return
         if isinstance(value.literal, bool):
             value = Value(self.numbers.constant(value.literal, "bool"), "bool")
         kind = "i64" if value.type == "literal" else value.type
-        while (name, kind) in self.widened:
-            kind = self.widened[name, kind]
         known = self.kinds.setdefault(name, [])
         if kind not in known:
             known.append(kind)
-        text = self.variable(name) + (f"_{kind}" if kind != known[0] else "")
+        text = self.variable(name, f"_{kind}" if kind != known[0] else "")
         self.declared[text] = self.numbers.name(kind)
         if not (value.uniform and self.flow):
             self.vary(text)
@@ -383,10 +398,10 @@ class Function(Expressions):
             self.varying.add(what)
             self.again = True
 
-    def meet(self, *paths):
+    def meet(self, place, *paths):
         """The variables where paths of the program meet: each has one type there, or it is of no use afterwards."""
         joined = {}
-        for name in dict.fromkeys(name for path in paths for name in path):
+        for name in dict.fromkeys(name for path in paths for name in path if " " not in name):
             values = [path[name] for path in paths if name in path]
             first = values[0]
             if all(each == first for each in values):
@@ -395,16 +410,29 @@ class Function(Expressions):
                 joined[name] = None
             elif len({each.text for each in values}) == 1:
                 joined[name] = replace(first, uniform=all(each.uniform for each in values))
-            elif any(each.text not in self.declared for each in values):
-                joined[name] = None  # a bool that is known here, or a parameter
             else:
-                kind = self.numbers.common(*values)
-                for each in values:
-                    if each.type != kind:
-                        self.widened[name, each.type] = kind
-                        self.again = True
-                joined[name] = next((each for each in values if each.type == kind), first)
+                kind, types = self.joint(*values), self.types_at.setdefault(place, {})
+                joined[name] = next((each for each in values if each.type == kind), None)
+                if kind and types.get(name) != kind:
+                    types[name] = kind
+                    self.again = True
         return joined
+
+    def joint(self, *values):
+        """The type of a variable that has these values on different paths; None if there is none."""
+        try:
+            return self.numbers.common(*values)
+        except NotInWgsl:
+            return None
+
+    def settle(self, place):
+        """At the end of a path: its variables take the types that they have where the paths meet."""
+        for name, kind in self.types_at.get(place, {}).items():
+            value = self.env.get(name)
+            if isinstance(value, Value):
+                kind = self.joint(value, Value("", kind))
+                if kind not in (None, value.type):
+                    self.assign_name(name, self.numbers.cast(value, kind))
 
     # ------------------------------------------------------------------------------------------------------ statements
 
@@ -468,7 +496,7 @@ class Function(Expressions):
         names = [self.variable(each.id) for each in targets[0].elts]
         texts = [getattr(each, "text", "") for each in getattr(value, "items", ())]
         pairs = ((name, text) for k, name in enumerate(names) for text in texts[k + 1 :])
-        return not any(re.search(rf"\b{name}(_[iu]\d\d|_bool)?\b", text) for name, text in pairs)
+        return not any(re.search(rf"\b{name}", text) for name, text in pairs)
 
     def do_AnnAssign(self, node):
         if node.value is not None:
@@ -481,7 +509,12 @@ class Function(Expressions):
             for each, item in zip(target.elts, value.items, strict=True):
                 self.assign(each, item)
         elif isinstance(target, ast.Subscript):
-            array, index = self.value(target.value), self.value(target.slice)
+            place = len(self.lines)
+            array, index = self.values([target.value, target.slice])
+            if len(self.lines) > place:  # they may change what the value is read from
+                later, self.lines = self.lines[place:], self.lines[:place]
+                value = self.held(value)
+                self.lines += later
             self.store(array, index, value)
         elif isinstance(target, ast.Name):
             self.assign_name(target.id, value)
@@ -493,8 +526,13 @@ class Function(Expressions):
         if isinstance(node.target, ast.Subscript):
             array, index = self.values([node.target.value, node.target.slice])
             index = self.fixed(index)
-            (right,) = self.values([node.value])
-            self.store(array, index, self.numbers.operate(name, self.load(array, index), right))
+            left, place = self.load(array, index), len(self.lines)
+            right = self.value(node.value)
+            if len(self.lines) > place:
+                later, self.lines = self.lines[place:], self.lines[:place]
+                left = self.held(left)
+                self.lines += later
+            self.store(array, index, self.numbers.operate(name, left, right))
             return
         left, right = self.values([node.target, node.value])
         self.assign_name(node.target.id, self.numbers.operate(name, left, right))
@@ -563,19 +601,20 @@ class Function(Expressions):
         value = self.condition(node.test, together)
         if value.literal is not None:
             return self.block(node.body if value.literal else node.orelse)
-        flow, before, paths = self.flow, self.env, []
+        flow, before, paths, end = self.flow, self.env, [], (node, "end")
         self.flow = flow and value.uniform
         self.line(f"if ({bare(value.text)}) {{")
         for k, body in enumerate((node.body, node.orelse)):
-            if k and body:
+            if k and (body or self.types_at.get(end)):
                 self.line("} else {")
             self.env = dict(before)
             self.depth += 1
             if self.block(body):
+                self.settle(end)
                 paths.append(self.env)
             self.depth -= 1
         self.line("}")
-        self.env = self.meet(*paths) if paths else before
+        self.env = self.meet(end, *paths) if paths else before
         self.flow = flow and not (self.loops and self.loops[-1].varies) and "rest" not in self.varying
         return bool(paths)
 
@@ -593,10 +632,11 @@ class Function(Expressions):
             self.masks.append(mask)
             self.guard = mask
             if self.block(body):
+                self.settle((node, "end"))
                 paths.append(self.env)
             self.masks.pop()
         self.guard = outer
-        self.env = self.meet(*paths) if paths else before
+        self.env = self.meet((node, "end"), *paths) if paths else before
         return bool(paths)
 
     def loop(self, node, head, step=""):
@@ -604,7 +644,9 @@ class Function(Expressions):
         if node.orelse:
             self.refuse(node, "a loop has no else in a kernel for WebGPU")
         key = ast.unparse(node) + str(node.lineno)
-        loop = Loop(self.waits([node]), key in self.varying)
+        loop = Loop(node, self.waits([node]), key in self.varying)
+        self.settle((node, "begin"))
+        self.env = self.env | dict.fromkeys(self.lost.get(node, ()))
         self.loops.append(loop)
         flow, before = self.flow, dict(self.env)
         self.flow = flow and not loop.varies
@@ -616,18 +658,25 @@ class Function(Expressions):
             self.depth += 1
             start = len(self.lines)
             value = head()
+            if not value.uniform:
+                loop.varies = True
+            self.flow = self.flow and not loop.varies
             if value.literal is None:
-                if len(self.lines) == start:
+                after, lines = self.leaving(node)
+                if lines:
+                    self.line(f"if (!{value.text}) {{")
+                    self.lines += [*lines, "  " * (self.depth + 1) + "break;"]
+                    self.line("}")
+                elif len(self.lines) == start:
                     head = f"for (; {bare(value.text)}; {step})" if step else f"while ({bare(value.text)})"
                     self.lines[place], step = self.lines[place].replace("loop", head), ""
                 else:
                     self.line(f"if (!{value.text}) {{ break; }}")
-            if not value.uniform:
-                loop.varies = True
-            self.flow = self.flow and not loop.varies
-            after = dict(self.env) if value.literal is None else None
+            else:
+                after = None
             self.enter(node)
             if self.block(node.body):
+                self.settle((node, "begin"))
                 loop.nexts.append(self.env)
             if step:
                 self.line(f"continuing {{ {step}; }}")
@@ -636,11 +685,25 @@ class Function(Expressions):
         self.loops.pop()
         if loop.varies:
             self.vary(key)
-        self.meet(before, *loop.nexts)
+        around = self.meet((node, "begin"), before, *loop.nexts)
+        lost = {name for name, value in around.items() if value is None and before.get(name) is not None}
+        if lost and not self.again:
+            self.lost[node] = self.lost.get(node, set()) | lost
+            self.again = True
         self.flow = flow and "rest" not in self.varying
         paths = [path for path in (after, *loop.breaks) if path is not None]
-        self.env = self.meet(*paths) if paths else before
+        self.env = self.meet((node, "end"), *paths) if paths else before
         return bool(paths)
+
+    def leaving(self, node):
+        """(variables, lines that settle them) of the threads that leave a loop because of its condition."""
+        place, inside = len(self.lines), dict(self.env)
+        self.depth += 1
+        self.settle((node, "end"))
+        self.depth -= 1
+        lines, self.lines = self.lines[place:], self.lines[:place]
+        after, self.env = self.env, inside
+        return after, lines
 
     def enter(self, node):
         """Begin a round: the variable of a `for`."""
@@ -658,13 +721,21 @@ class Function(Expressions):
         self.masks.append(now)
         self.guard = now
         value = head()
+        after = None
         if value.literal is None:
+            value = self.short(value)
+            if self.types_at.get((node, "end")):
+                self.guard = self.slot("bool")
+                self.line(f"{self.guard} = {now} && !{value.text};")
+            after, lines = self.leaving(node)
+            self.lines += lines
+            self.guard = now
             self.line(f"{now} = {now} && {value.text};")
         self.line(f"{inside} = {now};")
         self.line(f"if (!any_of_block(lid, {inside})) {{ break; }}")
-        after = dict(self.env) if value.literal is None else None
         self.enter(node)
         if self.block(node.body):
+            self.settle((node, "begin"))
             loop.nexts.append(self.env)
         self.masks.pop()
         if step:
@@ -691,19 +762,30 @@ class Function(Expressions):
         bounds = self.values(node.iter.args)
         start, stop, step = {1: [literal(0), *bounds, literal(1)], 2: [*bounds, literal(1)], 3: bounds}[len(bounds)]
         kind = self.numbers.common(start, stop, step)
-        kind = "i64" if kind == "literal" else kind
-        stop, step = (self.fixed(self.numbers.cast(each, kind)) for each in (stop, step))
+        step = step if step.constant is None else literal(step.constant)
+        sign = step.literal
+        if sign == 0:
+            self.refuse(node.iter, "the step of a range is not 0")
+        kind = counted = "i64" if kind == "literal" else kind
+        if kind == "i32" and sign is None or not all(self.numbers.fits(each, kind) for each in (start, stop)):
+            counted = "i64"
+        if kind == "u64" != counted:
+            self.refuse(node.iter, "the bounds of a range of uint64 are not negative")
+        stop = self.fixed(self.numbers.cast(stop, counted))
+        if sign is None:
+            step = self.fixed(self.numbers.cast(step, counted))
         hidden = f"for {node.lineno} {node.col_offset}"
-        variable = f"{node.target.id}_next" if isinstance(node.target, ast.Name) else "next"
-        self.assign_name(variable, self.numbers.cast(start, kind))
-        self.env[hidden] = at = self.env[variable]
+        name = node.target.id if isinstance(node.target, ast.Name) else "value"
+        variable = f"{name} next{' ' * len(self.loops)}"  # no name of Python: a loop inside may have the same target
+        self.assign_name(variable, self.numbers.cast(start, counted))
+        at = self.env[variable]
+        self.env[hidden] = self.numbers.cast(at, kind)
         if not step.uniform:
             self.vary(at.text)
         together = self.waits(node.body) and not self.guard
-        sign = bounds[2].literal if len(bounds) == 3 else 1
 
         def head():
-            if sign is None and kind[0] == "i":  # the sign of the step is not known here
+            if sign is None and counted[0] == "i":  # the sign of the step is not known here
                 up, down = self.numbers.compare("<", at, stop).text, self.numbers.compare(">", at, stop).text
                 positive = self.numbers.compare(">", step, literal(0)).text
                 value = Value(f"select({down}, {up}, {positive})", "bool", at.uniform and stop.uniform and step.uniform)
@@ -711,17 +793,29 @@ class Function(Expressions):
                 value = self.numbers.compare(">" if sign is not None and sign < 0 else "<", at, stop)
             return self.agreed(value) if together else value
 
-        following = self.numbers.operate("add", at, step).text
-        return self.loop(node, head, f"{at.text} = {following}")
+        return self.loop(node, head, f"{at.text} = {self.following(at, stop, step)}")
+
+    def following(self, at, stop, step):
+        """The text of the number that follows in a range: `stop` where there is none, as numbers wrap around."""
+        numbers, kind, sign = self.numbers, at.type, step.literal
+        if sign in (1, -1) or kind == "i64":
+            name = "add" if sign is None or sign > 0 else "sub"
+            return numbers.operate(name, at, step if sign is None else literal(abs(sign))).text
+        down = sign is not None and sign < 0
+        a, b, by = (numbers.cast(each, kind.replace("i", "u")) for each in (at, stop, literal(-sign) if down else step))
+        left = numbers.operate("sub", a, b) if down else numbers.operate("sub", b, a)
+        far = numbers.operate("sub" if down else "add", a, numbers.extreme("min", [by, left]))
+        return numbers.cast(far, kind).text
 
     def do_Break(self, node):
-        return self.jump("break;", self.loops[-1].breaks, self.loops[-1].masks)
+        return self.jump("break;", "end", self.loops[-1].breaks, self.loops[-1].masks)
 
     def do_Continue(self, node):
-        return self.jump("continue;", self.loops[-1].nexts, ())
+        return self.jump("continue;", "begin", self.loops[-1].nexts, ())
 
-    def jump(self, text, paths, masks):
+    def jump(self, text, place, paths, masks):
         loop = self.loops[-1]
+        self.settle((loop.node, place))
         paths.append(dict(self.env))
         if self.guard:
             self.clear([*masks, *self.masks[loop.depth :]])
