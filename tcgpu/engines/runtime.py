@@ -1,7 +1,7 @@
 """Kernels, arrays, streams and timing on the engine that runs kernels now: the door to all engines.
 
-An engine is the `Engine` of a module of its name, `gpu` or `sim`, which is imported when it is first used. Each process
-has one (see `choice`); inside `with using("sim")` it is the simulator. What an engine has is here, too:
+An engine is the `Engine` of a module of its name, `gpu`, `webgpu` or `sim`, which is imported when it is first used. A
+process has one (see `choice`); inside `with using("sim")` it is the simulator. What an engine has is here, too:
 
     device_array(shape, dtype, fill=None)  a new array; `fill` is None, or 0 or -1 for every element
     refill(array, fill)                    set every element to 0 or -1
@@ -35,7 +35,7 @@ Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True
 
 import gc
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from tcgpu.engines.choice import ENGINE, ENGINES, REASON, visible_gpus
+from tcgpu.engines.choice import ENGINE, ENGINES, REASON, SIMULATED, visible_gpus
 from tcgpu.engines.facts import Facts, OutOfMemory
 from tcgpu.engines.kernel_language import (
     array_type,
@@ -57,6 +57,7 @@ from tcgpu.engines.kernel_language import (
     uint32,
     uint64,
 )  # fmt: skip
+from tcgpu.errors import EngineError
 
 __all__ = [
     "Facts", "OutOfMemory", "array_type", "cuda", "int32", "int64", "type_of", "uint8", "uint16", "uint32", "uint64",
@@ -66,12 +67,30 @@ __all__ = [
 
 # ---------------------------------------------------------------------------------------------------------- the engine
 
-_engine = ContextVar("engine", default=ENGINE)
+_engine = ContextVar("engine", default=None)  # the name of the engine of `using`
 
 
 def engine():
-    """The name of the engine that runs kernels now: "gpu" or "sim"."""
-    return _engine.get()
+    """The name of the engine that runs kernels now: "gpu", "webgpu" or "sim"."""
+    return _engine.get() or ENGINE
+
+
+def timed_engine():
+    """The name of the engine for measurements: as `engine`, but a WebGPU device goes before the simulator.
+
+    It has to be hardware: neither the times of a software device nor those of the simulator are a GPU's. To look for it
+    takes .1 to .3 seconds, once.
+    """
+    if _engine.get() or ENGINE != "sim" or SIMULATED:
+        return engine()
+    device = webgpu_device()
+    return "webgpu" if device and device.kind != "software" else ENGINE
+
+
+def webgpu_device():
+    """The DeviceInfo of the device that the engine "webgpu" runs on; None if there is none, or it does not open."""
+    with suppress(EngineError):
+        return None if why_missing("webgpu") else named("webgpu").device.info
 
 
 def current():
