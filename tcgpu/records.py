@@ -90,7 +90,7 @@ def record_path(suite, rows):
 
 
 def records(suite):
-    """Every record of a suite that was made on a GPU, by date: what `gpu_of` says -> Rows; of two of a GPU, the later."""
+    """Every record of a suite that a GPU made, by date: what `gpu_of` says -> Rows; of two of a GPU, the later."""
     found = [Rows.read_csv(path) for path in data_path("measured").glob(f"{suite}-*.csv")]
     by_date = sorted((rows for rows in found if rows and gpu_of(rows[0])), key=_date)
     of_gpu = {gpu_of(rows[0]): rows for rows in by_date}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import sampling
+import swiftshader
 from hypothesis import settings
 
 from tcgpu.engines import kernel_compiler, runtime
@@ -45,6 +46,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     sampling.full = config.getoption("full")
+    swiftshader.offer(browser())
 
 
 def pytest_generate_tests(metafunc):

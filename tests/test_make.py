@@ -62,11 +62,11 @@ def test_the_browser_tests_open_jupyterlab_as_make_does(checkout):
 @pytest.mark.parametrize(
     "cuda, lab, test",
     [
-        ("", "lab", "lab,site,test"),
-        ("11", "lab", "lab,site,test"),
-        ("12", "lab,cu12", "lab,site,tools,cu12"),
-        ("13", "lab,cu13", "lab,site,test,cu13"),
-        ("14", "lab,cu13", "lab,site,test,cu13"),
+        ("", "lab,webgpu", "lab,webgpu,site,test"),
+        ("11", "lab,webgpu", "lab,webgpu,site,test"),
+        ("12", "lab,webgpu,cu12", "lab,webgpu,site,tools,cu12"),
+        ("13", "lab,webgpu,cu13", "lab,webgpu,site,test,cu13"),
+        ("14", "lab,webgpu,cu13", "lab,webgpu,site,test,cu13"),
     ],
 )
 def test_the_driver_chooses_the_extras(checkout, cuda, lab, test):
@@ -74,7 +74,9 @@ def test_the_driver_chooses_the_extras(checkout, cuda, lab, test):
         assert f"--editable '.[{extras}]'" in make(checkout, "--dry-run", target, f"CUDA={cuda}").stdout
 
 
-@pytest.mark.parametrize("version, extras", [(11080, "lab"), (12090, "lab,cu12"), (13010, "lab,cu13")])
+@pytest.mark.parametrize(
+    "version, extras", [(11080, "lab,webgpu"), (12090, "lab,webgpu,cu12"), (13010, "lab,webgpu,cu13")]
+)
 def test_the_drivers_cuda_version_is_read(checkout, tmp_path, version, extras):
     compiler = shutil.which("cc")
     if not compiler or sys.platform != "linux":

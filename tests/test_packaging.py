@@ -63,8 +63,9 @@ def test_what_is_imported_is_declared():
     names = {name for path in (ROOT / "tcgpu").rglob("*.py") for name in imported(ast.parse(path.read_text()))}
     foreign = names - set(sys.stdlib_module_names) - {"tcgpu"}
     core, lab = set(versions(PROJECT["dependencies"])) | {"llvmlite"}, set(LAB)  # llvmlite comes with Numba
-    of_extras = {"cuda", "cupy", "distributed"}
-    assert foreign == core | lab | of_extras
+    of_extras = {"cuda", "cupy", "distributed", "wgpu"}
+    of_browsers = {"js", "pyodide"}
+    assert foreign == core | lab | of_extras | of_browsers
     assert lab - {"traitlets"} <= set(versions(EXTRAS["lab"]))  # which ipywidgets brings
 
 
@@ -93,7 +94,7 @@ def test_conda_builds_the_same_environment():
     text = (ROOT / "environment.yml").read_text()
     *by_conda, by_pip = yaml.safe_load(text)["dependencies"]
     assert {"pip", f"python{PROJECT['requires-python']}"} <= set(by_conda)
-    assert by_pip == {"pip": ["--editable ."]}
+    assert by_pip == {"pip": ["--editable .[webgpu]"]}
 
     named = versions([entry for entry in by_conda if not entry.startswith(("python>", "pip"))])
     named = {CONDA_NAMES.get(name, name): bounds for name, bounds in named.items()}

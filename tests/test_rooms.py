@@ -17,6 +17,8 @@ DOORS = {
     },
     "cuda": {"engines/cuda_driver.py", "engines/kernel_compiler.py"},
     "cupy": {"engines/gpu.py"},
+    "wgpu": {"engines/webgpu/wgpu_native.py"},
+    "js": {"engines/webgpu/browser.py"},
 }
 
 

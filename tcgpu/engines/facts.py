@@ -2,7 +2,6 @@
 
 from dataclasses import asdict, dataclass
 
-
 UNKNOWN = "memory_bytes", "sms", "threads_per_sm", "shared_per_sm", "l2_bytes"  # WebGPU does not say: plans assume
 
 

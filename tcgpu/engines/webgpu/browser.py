@@ -26,14 +26,14 @@ def missing():
     """Why there is no WebGPU, in a sentence; None if the browser has it."""
     if not getattr(js.navigator, "gpu", None):
         return "this browser has no WebGPU, or not for a page without https: take a new Chrome, Edge, Firefox or Safari"
-    if not can_run_sync():
+    if not hasattr(js.WebAssembly, "Suspending"):
         return "Python cannot wait for WebGPU in this browser, which lacks JSPI: take a new Chrome or Edge"
     return None
 
 
 def adapters():
     """Pairs: what DeviceInfo says of an adapter, but for its number, and the adapter."""
-    adapter = run_sync(js.navigator.gpu.requestAdapter(_object({"power_preference": "high-performance"})))
+    adapter = _waited(js.navigator.gpu.requestAdapter(_object({"power_preference": "high-performance"})))
     return [(_facts(adapter.info), adapter)] if adapter else []
 
 
@@ -45,6 +45,13 @@ def _facts(info):
         "kind": "software" if info.isFallbackAdapter else "other",
         "driver": "",
     }
+
+
+def _waited(promise):
+    """What a promise becomes."""
+    if not can_run_sync():
+        raise EngineError("Python cannot wait for the GPU in a callback of the browser: start an asyncio task there")
+    return run_sync(promise)
 
 
 class Named:
@@ -103,12 +110,11 @@ class Device(common.Device):
             names.append("subgroups")
         limits = {name: getattr(adapter.limits, name) for name in LIMITS}
         wanted = _object({"required_features": names, "required_limits": limits})
-        proxy = run_sync(adapter.requestDevice(wanted))
+        proxy = _waited(adapter.requestDevice(wanted))
         self._told = []  # errors that the browser told of: since the last wait
         proxy.addEventListener("uncapturederror", create_proxy(lambda event: self._told.append(event.error)))
         proxy.lost.then(create_proxy(self._told.append))
         super().__init__(info, Named(proxy), features)
-        self._staging = self.raw.create_buffer(size=common.PIECE, usage=common.MAP_READ | common.COPY_TARGET)
         if self._subgroups and common.has_subgroups_of_32(self):
             self.features |= {"subgroups-of-32"}
 
@@ -134,7 +140,7 @@ class Device(common.Device):
             return super()._new_buffer(size)
         self.raw.push_error_scope("out-of-memory")
         made = super()._new_buffer(size)
-        if error := run_sync(self.raw.proxy.popErrorScope()):
+        if error := _waited(self.raw.proxy.popErrorScope()):
             self._raise(error)
         return made
 
@@ -147,23 +153,18 @@ class Device(common.Device):
             layout=self.raw.create_pipeline_layout(bind_group_layouts=[layout]),
             compute={"module": module, "entry_point": "main"},
         )
-        if error := run_sync(self.raw.proxy.popErrorScope()):
-            for told in run_sync(module.proxy.getCompilationInfo()).messages:
+        if error := _waited(self.raw.proxy.popErrorScope()):
+            for told in _waited(module.proxy.getCompilationInfo()).messages:
                 if told.type == "error":
                     line = text.splitlines()[told.lineNum - 1].strip()
                     raise KernelError(f"kernel {name} in WGSL: {told.message}\nline {told.lineNum}: {line}")
             raise KernelError(f"kernel {name} in WGSL: {error.message}")
         return made
 
-    def _read(self, raw, offset, target):
-        """Copy at most PIECE bytes to host memory."""
-        encoder = self.raw.create_command_encoder()
-        encoder.copy_buffer_to_buffer(raw, offset, self._staging, 0, target.nbytes)
-        self.queue.submit([encoder.finish()])
-        staging = self._staging.proxy
-        run_sync(staging.mapAsync(common.MAP_READ, 0, target.nbytes))
-        js.Uint8Array.new(staging.getMappedRange(0, target.nbytes)).assign_to(target)
-        staging.unmap()
+    def _map(self, raw, target):
+        _waited(raw.proxy.mapAsync(common.MAP_READ, 0, target.nbytes))
+        js.Uint8Array.new(raw.proxy.getMappedRange(0, target.nbytes)).assign_to(target)
+        raw.unmap()
 
     def _wait(self):
-        run_sync(self.queue.proxy.onSubmittedWorkDone())
+        _waited(self.queue.proxy.onSubmittedWorkDone())

@@ -1,4 +1,4 @@
-"""WebGPU's devices: which there are, and what both kinds, `native` and `browser`, have in common.
+"""WebGPU's devices: which there are, and what both kinds, `wgpu_native` and `browser`, have in common.
 
 A `Device` records work in the order of the calls. It submits this work when something has to wait for it, or when there
 is much of it. Offsets and sizes are in bytes; those of copies are multiples of 4.
@@ -67,14 +67,12 @@ class Limits:
 @cache
 def _module():
     """The module of the devices that this Python reaches."""
-    return import_module("tcgpu.engines.webgpu." + ("browser" if sys.platform == "emscripten" else "native"))
+    return import_module("tcgpu.engines.webgpu." + ("browser" if sys.platform == "emscripten" else "wgpu_native"))
 
 
 @cache
 def _found():
     """DeviceInfo -> adapter, of all devices, best first."""
-    if _module().missing():
-        return {}
     ranked = sorted(_module().adapters(), key=lambda each: _rank(**each[0]))
     return {DeviceInfo(**facts, number=number): adapter for number, (facts, adapter) in enumerate(ranked)}
 
@@ -93,7 +91,8 @@ def _chosen(info):
 
 def devices():
     """The DeviceInfo of each device: best hardware first, software last. llvmpipe is there only if it was chosen."""
-    return [info for info in _found() if WRONG not in info.name or _chosen(info)]
+    found = {} if _module().missing() else _found()
+    return [info for info in found if WRONG not in info.name or _chosen(info)]
 
 
 def why_missing():
@@ -151,8 +150,9 @@ class Pipeline:
 class Device:
     """A device that is open. Its `raw` has the calls of the package wgpu.
 
-    A subclass has what they do not have in common: `_compile(text, layout, name)`, `_read(raw, offset, target)`,
-    `_wait()`, and the context `_errors()`, which raises the device's errors as ours.
+    A subclass has what they do not have in common: `_compile(text, layout, name)` makes a raw pipeline; `_wait()` does
+    until all work is done; `_map(raw, target)`, too, and copies from a buffer that the host may read; the context
+    `_errors()` raises the device's errors as ours.
     """
 
     def __init__(self, info, raw, features, nanoseconds_per_tick=1):
@@ -165,6 +165,8 @@ class Device:
         self._groups = {}  # (bindings, size of the parameters, what is bound) -> bind group
         self._encoder = self._pass = None  # they record what is not submitted yet
         self._held = []  # the buffers of it: they must not be freed before
+        self._staging = []  # buffers for the host that no thread uses now
+        self._process = os.getpid()
         self._taken = 0  # bytes since we waited
         self._uniform = raw.create_buffer(size=PARAMETERS, usage=UNIFORM | COPY_TARGET)
         self._parameters, self._used = bytearray(PARAMETERS), 0  # what is to be written there
@@ -180,6 +182,8 @@ class Device:
     @contextmanager
     def _call(self):
         """One call at a time."""
+        if os.getpid() != self._process:
+            raise EngineError("a WebGPU device does not work in a forked process: start processes by spawn")
         with self._lock, self._errors():
             yield
 
@@ -230,9 +234,20 @@ class Device:
         target = memoryview(target).cast("B")
         _check_words(offset, target.nbytes)
         self.flush()
+        for at in range(0, target.nbytes, PIECE):
+            self._read(buffer.raw, offset + at, target[at : at + PIECE])
+
+    def _read(self, raw, offset, target):
+        try:
+            staging = self._staging.pop()
+        except IndexError:
+            staging = self.raw.create_buffer(size=PIECE, usage=MAP_READ | COPY_TARGET)
         with self._errors():
-            for at in range(0, target.nbytes, PIECE):
-                self._read(buffer.raw, offset + at, target[at : at + PIECE])
+            encoder = self.raw.create_command_encoder()
+            encoder.copy_buffer_to_buffer(raw, offset, staging, 0, target.nbytes)
+            self.queue.submit([encoder.finish()])
+            self._map(staging, target)
+        self._staging.append(staging)
 
     def copy(self, source, source_offset, target, target_offset, nbytes):
         """Copy from a buffer to a buffer, or inside one."""
@@ -372,9 +387,8 @@ class Device:
         with self._call():
             self._recording().resolve_query_set(self._queries, 0, 2, self._ticks, 0)
             self._flush()
-        with self._errors():
-            ticks = bytearray(16)
-            self._read(self._ticks, 0, memoryview(ticks))
+        ticks = bytearray(16)
+        self._read(self._ticks, 0, memoryview(ticks))
         begin, end = struct.unpack("<QQ", ticks)
         return round((end - begin) * self._nanoseconds_per_tick)
 

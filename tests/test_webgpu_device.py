@@ -1,0 +1,156 @@
+"""WebGPU's devices: what each has to do, on one in software; which there are; and what is said where there is none."""
+
+import importlib.util
+import os
+import threading
+from pathlib import Path
+
+import pytest
+import webgpu_checks
+from webgpu_checks import ADD, launch, raised, words
+
+from tcgpu.engines.webgpu import device as devices
+from tcgpu.engines.webgpu import wgpu_native
+from tcgpu.engines.webgpu.device import DeviceInfo
+from tcgpu.errors import EngineError
+
+GOOD = {"vendor": "", "backend": "Vulkan", "driver": ""}
+NVIDIA = {"name": "NVIDIA H100", "kind": "discrete", **GOOD}
+INTEL = {"name": "Intel Arc", "kind": "integrated", **GOOD}
+SWIFTSHADER = {"name": "SwiftShader Device", "kind": "software", **GOOD}
+LLVMPIPE = {"name": "llvmpipe (LLVM 15)", "kind": "software", **GOOD}
+
+
+@pytest.fixture(scope="module")
+def device():
+    """SwiftShader's device; where it is not, the best one."""
+    reason = devices.why_missing()
+    if reason:
+        pytest.skip(reason)
+    software = [info for info in devices.devices() if "SwiftShader" in info.name]
+    return devices.open_device(*software[:1])
+
+
+@pytest.mark.parametrize("check", webgpu_checks.CHECKS, ids=lambda check: check.__name__)
+def test_a_device(device, check):
+    check(device)
+
+
+def test_a_device_says_what_it_is(device):
+    assert device.info in devices.devices() and device.info.name in repr(device)
+    limits = device.limits
+    assert limits.threads_per_block >= 256 and limits.shared_bytes >= 16 << 10 and limits.buffers_per_kernel >= 8
+    assert limits.buffer_bytes >= 128 << 20 and limits.blocks_per_dimension >= 65_535
+    assert device.features <= {"int64", "int64-atomics", "subgroups-of-32", "timestamps"}
+
+
+def test_a_device_is_opened_once(device):
+    assert devices.open_device(device.info) is device
+
+
+def test_threads_share_a_device(device):
+    """Each thread launches on a buffer of its own, and reads it."""
+    found = {}
+
+    def work(number):
+        buffer = device.buffer(256)
+        for _ in range(20):
+            for _ in range(20):
+                launch(device, ADD, 64, number, buffer)
+            found.setdefault(number, []).append(words(device.read(buffer, 0, 4))[0])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: [number * 20 * k for k in range(1, 21)] for number in range(1, 5)}
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this machine does not say how much memory is used")
+def test_memory_is_returned(device):
+    """Buffers that were freed, and what writes kept of them, do not add up."""
+    if "SwiftShader" not in device.info.name:
+        pytest.skip("the memory of a GPU is not this process's")
+
+    def used():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before = used()
+    for _ in range(20):
+        buffer = device.buffer(64 << 20)
+        device.clear(buffer, 0, buffer.nbytes)
+        device.write(buffer, 0, bytes(64 << 20))
+        assert used() - before < 1 << 30
+    del buffer
+    device.synchronize()
+    assert used() - before < 300 << 20
+
+
+def test_a_forked_process_is_told(device):
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            message = raised(EngineError, device.synchronize)
+        except BaseException as error:
+            message = repr(error)
+        os.write(write, message.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert b"forked process" in os.read(read, 1000)
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """A function that pretends that these adapters were found, in this order."""
+    monkeypatch.delenv("TCGPU_WEBGPU", raising=False)
+    monkeypatch.setattr(wgpu_native, "missing", lambda: None)
+    monkeypatch.setattr(devices, "_found", devices._found.__wrapped__)
+    return lambda *facts: monkeypatch.setattr(wgpu_native, "adapters", lambda: [(each, object()) for each in facts])
+
+
+def test_the_best_device_is_first(found, monkeypatch):
+    found(SWIFTSHADER, LLVMPIPE, INTEL, NVIDIA | {"backend": "D3D12"}, NVIDIA)
+    assert devices.devices() == [
+        DeviceInfo(**NVIDIA, number=0),
+        DeviceInfo(**NVIDIA | {"backend": "D3D12"}, number=1),
+        DeviceInfo(**INTEL, number=2),
+        DeviceInfo(**SWIFTSHADER, number=3),
+    ]
+    assert devices.why_missing() is None
+
+
+@pytest.mark.parametrize("choice, name", [("", "NVIDIA H100"), ("1", "Intel Arc"), ("swift", "SwiftShader Device")])
+def test_a_device_is_chosen(found, monkeypatch, choice, name):
+    found(SWIFTSHADER, INTEL, NVIDIA)
+    monkeypatch.setenv("TCGPU_WEBGPU", choice)
+    monkeypatch.setattr(wgpu_native, "Device", lambda info, adapter: info)
+    monkeypatch.setattr(devices, "_open", {})
+    assert devices.open_device().name == name
+
+
+@pytest.mark.parametrize("choice", ["7", "radeon", "llvm"])
+def test_a_choice_that_is_not_there(found, monkeypatch, choice):
+    found(NVIDIA, INTEL)
+    monkeypatch.setenv("TCGPU_WEBGPU", choice)
+    there = f"TCGPU_WEBGPU={choice} is none of the WebGPU devices here: 0 NVIDIA H100, 1 Intel Arc"
+    assert devices.why_missing() == there == raised(EngineError, devices.open_device)
+
+
+def test_llvmpipe_is_there_only_if_chosen(found, monkeypatch):
+    found(LLVMPIPE)
+    assert devices.devices() == [] and "TCGPU_WEBGPU=llvmpipe" in devices.why_missing()
+    monkeypatch.setenv("TCGPU_WEBGPU", "llvmpipe")
+    assert [info.name for info in devices.devices()] == [LLVMPIPE["name"]] and devices.why_missing() is None
+
+
+def test_without_an_adapter_there_is_a_sentence(found):
+    found()
+    assert devices.devices() == [] and "install a driver for Vulkan" in devices.why_missing()
+
+
+def test_without_the_package_there_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert devices.devices() == [] and "pip install 'tcgpu[webgpu]'" in devices.why_missing()
+    assert raised(EngineError, devices.open_device) == devices.why_missing()
