@@ -19,9 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tcgpu.engines import native
+from tcgpu.engines import native, runtime
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
+from tcgpu.hardware import cpu_name, timed_engine
 from tcgpu.progress import part
 from tcgpu.records import Rows
 from tcgpu.registry import Method, as_list, choose, engine_of, fastest, on_engine
@@ -102,9 +103,7 @@ def _timed_engine(methods):
     """A context in which kernels run on the engine for measurements, if any of the methods has kernels."""
     if all(choose(method).engines == ("cpu",) for method in methods):
         return nullcontext()
-    from tcgpu.engines import runtime
-
-    return runtime.using(runtime.timed_engine())
+    return runtime.using(timed_engine())
 
 
 def check_agreement(rows):
@@ -134,7 +133,7 @@ def machine(engine=None):
 
     facts = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "threads": native.threads(),
         "python": platform.python_version(),
@@ -143,8 +142,6 @@ def machine(engine=None):
         "tcgpu": revision(),
     }
     if engine != "cpu":
-        from tcgpu.engines import runtime
-
         name = engine or runtime.engine()
         if name != "sim":
             facts |= {f"gpu_{key}": value for key, value in runtime.named(name).facts().asdict().items()}
@@ -182,8 +179,6 @@ def settings_of(method, knobs):
 def run_plan(plan, method):
     """Run a plan stage by stage; returns kernel and process milliseconds and the result."""
     native = method.engines == ("cpu",)
-    if not native:
-        from tcgpu.engines import runtime
     with part(0, 2):
         begin = time.perf_counter()
         run = plan.allocate()
@@ -270,14 +265,3 @@ def _measure_method(graph, plain, method, knobs, engine, order, repeats, max_sec
         **medians(runs),
         "repeats": repeats,
     }
-
-
-def _cpu_name():
-    """The model of the processor, as the system calls it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -179,7 +179,7 @@ def check_engine(verb: str, engine: str | None, engines: Iterable[str] = ("cpu",
 def engine_of(method: Method, engine: str | None = None) -> str:
     """Return what runs a method here: the engine that is named, or the fastest of its own that this machine has."""
     check_engine(f"method {method.name!r}", engine, method.engines)
-    if method.engines == ("cpu",):
+    if engine == "cpu" or method.engines == ("cpu",):
         return "cpu"
     from tcgpu.engines import runtime
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import cuda, int64, records, registry
+from tcgpu import cuda, hardware, int64, records, registry
 from tcgpu.engines import runtime
 from tcgpu.engines.webgpu.device import DeviceInfo
 
@@ -21,28 +21,28 @@ def webgpu():
     """Skip where there is no WebGPU device; SwiftShader's comes with Chromium."""
     if reason := runtime.why_missing("webgpu"):
         pytest.skip(reason)
-    return runtime.webgpu_device()
+    return hardware.webgpu_device()
 
 
 @pytest.fixture
 def found(monkeypatch):
     """A function that says what WebGPU finds on a machine without NVIDIA's GPU."""
     monkeypatch.setattr(runtime, "ENGINE", "sim")
-    monkeypatch.setattr(runtime, "SIMULATED", False)
-    return lambda device: monkeypatch.setattr(runtime, "webgpu_device", lambda: device)
+    monkeypatch.setattr(hardware, "SIMULATED", False)
+    return lambda device: monkeypatch.setattr(hardware, "webgpu_device", lambda: device)
 
 
 @pytest.mark.parametrize("device, gpus", [(None, []), (SOFTWARE, []), (HARDWARE, ["webgpu"])])
 def test_hardware_goes_before_the_simulator(found, monkeypatch, device, gpus):
     found(device)
-    assert runtime.gpus() == gpus and runtime.timed_engine() == (gpus or ["sim"])[0]
+    assert hardware.gpus() == gpus and hardware.timed_engine() == (gpus or ["sim"])[0]
     with runtime.using("sim"):
-        assert runtime.timed_engine() == "sim"
+        assert hardware.timed_engine() == "sim"
     assert registry.fastest() == "cpu" and runtime.engine() == "sim"
     monkeypatch.setattr(runtime, "ENGINE", "gpu")
-    assert runtime.gpus() == ["gpu", *gpus] and runtime.timed_engine() == "gpu"
-    monkeypatch.setattr(runtime, "SIMULATED", True)
-    assert runtime.gpus() == []
+    assert hardware.gpus() == ["gpu", *gpus] and hardware.timed_engine() == "gpu"
+    monkeypatch.setattr(hardware, "SIMULATED", True)
+    assert hardware.gpus() == []
 
 
 def test_nobody_looks_for_webgpu_who_does_not_ask():
@@ -82,7 +82,7 @@ def test_where_there_is_none_it_says_why_and_what_to_do(monkeypatch):
     monkeypatch.setattr(device, "why_missing", lambda: "WebGPU needs the package wgpu, which is not installed: pip i")
     with pytest.raises(tcgpu.EngineError, match="no engine 'webgpu' here: WebGPU needs the package wgpu, .*: pip i; "):
         tcgpu.count(GRAPH, "naive", engine="webgpu")
-    assert runtime.webgpu_device() is None
+    assert hardware.webgpu_device() is None
 
 
 def test_rows_say_what_ran_them(webgpu):

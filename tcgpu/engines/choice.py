@@ -2,7 +2,7 @@
 
 It is "gpu" if a driver shows a GPU and the packages numba-cuda and CuPy are installed; NUMBA_ENABLE_CUDASIM=1 selects
 the simulator on any machine. This module queries NVML, which leaves CUDA uninitialised: a process may still fork until
-its first kernel. It imports no large packages, and asks WebGPU for no devices: see `runtime.timed_engine`.
+its first kernel. It imports no large packages, and asks WebGPU for no devices: see `hardware`.
 """
 
 import ctypes

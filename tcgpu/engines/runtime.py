@@ -35,7 +35,7 @@ Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True
 
 import gc
 import traceback
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from tcgpu.engines.choice import ENGINE, ENGINES, REASON, SIMULATED, visible_gpus
+from tcgpu.engines.choice import ENGINE, ENGINES, REASON, visible_gpus
 from tcgpu.engines.facts import Facts, OutOfMemory
 from tcgpu.engines.kernel_language import (
     array_type,
@@ -57,7 +57,6 @@ from tcgpu.engines.kernel_language import (
     uint32,
     uint64,
 )  # fmt: skip
-from tcgpu.errors import EngineError
 
 __all__ = [
     "Facts", "OutOfMemory", "array_type", "cuda", "int32", "int64", "type_of", "uint8", "uint16", "uint32", "uint64",
@@ -67,34 +66,17 @@ __all__ = [
 
 # ---------------------------------------------------------------------------------------------------------- the engine
 
-_engine = ContextVar("engine", default=None)  # the name of the engine of `using`
+_engine = ContextVar("engine", default=None)
 
 
 def engine():
     """The name of the engine that runs kernels now: "gpu", "webgpu" or "sim"."""
-    return _engine.get() or ENGINE
+    return named_engine() or ENGINE
 
 
-def timed_engine():
-    """The name of the engine for measurements: as `engine`, but a GPU that WebGPU finds goes before the simulator."""
-    return engine() if _engine.get() or ENGINE == "gpu" else next(iter(gpus()), ENGINE)
-
-
-def gpus():
-    """The names of the engines that are GPUs here, NVIDIA's first. To look for one by WebGPU takes .1 to .3 s, once.
-
-    A software device is none: its times are not a GPU's.
-    """
-    if SIMULATED:
-        return []
-    device = webgpu_device()
-    return ["gpu"] * (ENGINE == "gpu") + ["webgpu"] * (device is not None and device.kind != "software")
-
-
-def webgpu_device():
-    """The DeviceInfo of the device that the engine "webgpu" runs on; None if there is none, or it does not open."""
-    with suppress(EngineError):
-        return None if why_missing("webgpu") else named("webgpu").device.info
+def named_engine():
+    """The name that `using` was given; None outside."""
+    return _engine.get()
 
 
 def current():

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tcgpu import hardware
 from tcgpu.engines import kernel_compiler, runtime
 from tcgpu.errors import MethodError, MissingPackage, TcgpuError, needing
 from tcgpu.generators import barabasi_albert, clique, empty, path, star
@@ -293,7 +294,7 @@ def check(
         if problem.graph is not None:
             problem.smallest = checked.smallest(problem, problem.graph)
     checked.compile()
-    checked.run_on_gpus(runtime.gpus() if engine is None else [engine])
+    checked.run_on_gpus(hardware.gpus() if engine is None else [engine])
     if against is not None and report:
         report.score = score([chosen, *as_list(against)], order, {chosen.name: knobs})
     elif against is not None:
@@ -465,7 +466,7 @@ class Check:
 
     def run_on_gpu(self, engine: str) -> None:
         """Count every graph with every shape on the GPU of an engine. What it cannot run is said, and no problem."""
-        device = runtime.webgpu_device() if engine == "webgpu" else None
+        device = hardware.webgpu_device() if engine == "webgpu" else None
         where = f"{device.name} by WebGPU" if device else "the GPU"
         runs, refused = 0, {}
         for name, graph in reference_graphs().items():

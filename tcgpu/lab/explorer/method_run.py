@@ -4,7 +4,7 @@ import json
 import re
 from typing import NamedTuple
 
-from tcgpu.engines.runtime import timed_engine
+from tcgpu.hardware import timed_engine
 from tcgpu.insight import trace
 from tcgpu.insight.estimates import estimate
 from tcgpu.kernels import simulated
