@@ -27,6 +27,13 @@ CHROMIUM = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# With WebGPU, on SwiftShader, a GPU in software.
+WITH_WEBGPU = [option for option in CHROMIUM if option != "--disable-gpu"] + [
+    "--enable-unsafe-webgpu",
+    "--use-vulkan=swiftshader",
+    "--use-webgpu-adapter=swiftshader",
+    "--enable-features=Vulkan,WebGPU",
+]
 # The options of `make lab`: no question whether to fetch news, and notebooks are saved as they are stored.
 OPTIONS = [
     f"--LabApp.app_settings_dir={Path(__file__).resolve().parent.parent / 'notebooks' / 'jupyter_settings'}",

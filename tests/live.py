@@ -29,6 +29,15 @@ RUN = """() => { window.done = null; (async () => {
   window.done = widget.content.model.toJSON();
 })(); }"""
 
+EXECUTE = """async (code) => {
+  const { sessionContext } = window.jupyterapp.shell.currentWidget, outputs = [];
+  await sessionContext.ready;
+  const future = sessionContext.session.kernel.requestExecute({ code });
+  future.onIOPub = ({ content }) => outputs.push(content.text ?? content.traceback?.join("\\n") ?? "");
+  await future.done;
+  return outputs.join("");
+}"""
+
 SCROLL = """async (selector) => {  // JupyterLab hides the cells that are far off
   const { content } = window.jupyterapp.shell.currentWidget;
   await content.scrollToItem(content.widgets.findIndex(({ node }) => node.querySelector(selector)), "start");
@@ -102,6 +111,10 @@ class Live:
         page.wait_for_function("window.done", timeout=SOON)
         return nbformat.from_dict(page.evaluate("window.done"))
 
+    def execute(self, page, code):
+        """Run code in the kernel of the notebook that is open; returns what it printed, and its error."""
+        return page.evaluate(EXECUTE, code)
+
     def scroll_to(self, page, selector):
         """Scroll to the first cell that has an element of this kind."""
         page.evaluate(SCROLL, selector)
@@ -117,11 +130,11 @@ class Live:
 
 
 @contextlib.contextmanager
-def browsing(address, chromium, **options):
+def browsing(address, chromium, arguments=CHROMIUM, **options):
     """A `Live` of a new browser."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=[*CHROMIUM, OFFLINE])
+        browser = playwright.chromium.launch(executable_path=chromium, args=[*arguments, OFFLINE])
         yield Live(address, browser.new_context(viewport={"width": 1400, "height": 1000}, **options))
         browser.close()

@@ -104,10 +104,6 @@ class Device(common.Device):
     def __init__(self, info, adapter):
         features = {"timestamps"} if adapter.features.has("timestamp-query") else set()
         names = ["timestamp-query"] if features else []
-        sizes = getattr(adapter.info, "subgroupMinSize", None), getattr(adapter.info, "subgroupMaxSize", None)
-        self._subgroups = adapter.features.has("subgroups") and sizes == (32, 32)
-        if self._subgroups:
-            names.append("subgroups")
         limits = {name: getattr(adapter.limits, name) for name in LIMITS}
         wanted = _object({"required_features": names, "required_limits": limits})
         proxy = _waited(adapter.requestDevice(wanted))
@@ -115,8 +111,6 @@ class Device(common.Device):
         proxy.addEventListener("uncapturederror", create_proxy(lambda event: self._told.append(event.error)))
         proxy.lost.then(create_proxy(self._told.append))
         super().__init__(info, Named(proxy), features)
-        if self._subgroups and common.has_subgroups_of_32(self):
-            self.features |= {"subgroups-of-32"}
 
     @contextmanager
     def _errors(self):
@@ -145,9 +139,8 @@ class Device(common.Device):
         return made
 
     def _compile(self, text, layout, name):
-        code = f"enable subgroups; {text}" if self._subgroups and "subgroup" in text else text
         self.raw.push_error_scope("validation")
-        module = self.raw.create_shader_module(code=code, label=name)
+        module = self.raw.create_shader_module(code=text, label=name)
         made = self.raw.create_compute_pipeline(
             label=name,
             layout=self.raw.create_pipeline_layout(bind_group_layouts=[layout]),

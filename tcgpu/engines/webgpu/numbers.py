@@ -54,6 +54,23 @@ class Several:
     fields: tuple = ()
 
 
+def mapped(change, value):
+    """The value, changed; of a Several, each item."""
+    if isinstance(value, Several):
+        return Several(tuple(mapped(change, item) for item in value.items), value.fields)
+    return change(value)
+
+
+def bare(text):
+    """The text without parentheses around all of it."""
+    depth = 0
+    for k, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and k < len(text) - 1:
+            return text
+    return text[1:-1] if text.startswith("(") else text
+
+
 def literal(number):
     """A literal, or a bool, as a Value."""
     return Value("", "bool" if isinstance(number, bool) else "literal", True, number)

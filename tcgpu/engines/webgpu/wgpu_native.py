@@ -19,7 +19,9 @@ FEATURES = {
     "shader-int64-atomic-all-ops": "int64-atomics",
     "timestamp-query": "timestamps",
     "subgroup": "subgroups",
+    "subgroup-barrier": "subgroup-barriers",
 }
+WARPS = "NVIDIA", "Apple"  # their groups of threads are always 32; others choose for each kernel
 
 
 def missing():
@@ -64,18 +66,12 @@ class Device(common.Device):
         raw = adapter.request_device_sync(required_features=names)  # with all of the adapter's limits
         features = {FEATURES[name] for name in names}
         period = _api.lib.wgpuQueueGetTimestampPeriod(raw.queue._internal)
-        super().__init__(info, raw, features - {"subgroups"}, period)
+        super().__init__(info, raw, features - {"subgroups", "subgroup-barriers"}, period)
         self._mapped = self._ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", _ignore)
-        if "subgroups" in features and self._subgroup_sizes(adapter) == (32, 32) and common.has_subgroups_of_32(self):
-            self.features |= {"subgroups-of-32"}
-
-    def _subgroup_sizes(self, adapter):
-        """The smallest and the largest one."""
-        info = self._ffi.new("WGPUAdapterInfo *")
-        self._lib.wgpuAdapterGetInfo(adapter._internal, info)
-        sizes = info.subgroupMinSize, info.subgroupMaxSize
-        self._lib.wgpuAdapterInfoFreeMembers(info[0])
-        return sizes
+        if {"subgroups", "subgroup-barriers"} <= features and info.name.startswith(WARPS):
+            self.features |= {"subgroups-of-32"} if common.has_subgroups_of_32(self) else set()
+        if info.backend == "Vulkan" and info.name.startswith("NVIDIA"):  # PTX says it of bar.sync
+            self.features |= {"ordered-barriers"}
 
     @contextmanager
     def _errors(self):

@@ -1,0 +1,44 @@
+"""The WebGPU device of a browser, in the kernel of a live notebook: what each device has to do, and what it says."""
+
+import json
+from pathlib import Path
+
+import pytest
+import webgpu_checks
+from chromium import WITH_WEBGPU
+from live import browsing, serving
+
+pytestmark = pytest.mark.browser
+
+NOTEBOOK = "10_your_kernel.ipynb"
+# The checks are the source of a module; each is run, and its name and error are kept
+RUN_CHECKS = """
+import json, sys, traceback, types
+from tcgpu.engines.webgpu import device as devices
+checks = types.ModuleType("webgpu_checks")
+exec({source!r}, checks.__dict__)
+device, found = devices.open_device(), {{}}
+for check in checks.CHECKS:
+    try:
+        check(device)
+        found[check.__name__] = ""
+    except Exception:
+        found[check.__name__] = traceback.format_exc()
+print(json.dumps([repr(device), sorted(device.features), found]))
+"""
+
+
+def test_the_device_of_a_browser(live_site, chromium):
+    code = RUN_CHECKS.format(source=Path(webgpu_checks.__file__).read_text())
+    with serving(live_site) as address, browsing(address, chromium, WITH_WEBGPU) as live:
+        printed = live.execute(live.open(NOTEBOOK), code)
+    assert printed.startswith("["), printed
+    text, features, errors = json.loads(printed)
+    assert "through browser" in text and set(features) <= {"timestamps", "subgroups-of-32"}
+    assert len(errors) == len(webgpu_checks.CHECKS) and "".join(errors.values()) == ""
+
+
+def test_without_webgpu_there_is_a_sentence(live):
+    page = live.open(NOTEBOOK)
+    printed = live.execute(page, "from tcgpu.engines.webgpu import device; print(device.why_missing())")
+    assert printed.startswith("this browser has")
