@@ -76,8 +76,8 @@ class Table(Rows):
 def gpu_of(row):
     """The name of the GPU that ran a row's kernels, and how, if not by CUDA; None if no GPU did."""
     if row["engine"] == "webgpu":
-        kind = ", software" if row["gpu_kind"] == "software" else ""
-        return f"{row['gpu_name']} by WebGPU, {row['gpu_backend']}{kind}"
+        kind = ", software," if row["gpu_kind"] == "software" else ""
+        return f"{row['gpu_name']}{kind} by WebGPU, {row['gpu_backend']}"
     return row["gpu_name"] if row["engine"] == "gpu" else None
 
 

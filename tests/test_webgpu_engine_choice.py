@@ -93,14 +93,14 @@ def test_rows_say_what_ran_them(webgpu):
         assert (row["gpu_name"], row["gpu_backend"], row["gpu_kind"]) == (webgpu.name, webgpu.backend, webgpu.kind)
         assert row.get("gpu_driver", "") == webgpu.driver and "gpu_sms" not in row  # WebGPU does not tell those
     assert "gpu kind" in repr(rows) and webgpu.kind in rows._repr_html_()
-    assert f"by WebGPU, {webgpu.backend}" in records.gpu_of(rows[0])
+    assert records.gpu_of(rows[0]).endswith(f"by WebGPU, {webgpu.backend}")
     assert "webgpu-vulkan" in records.record_path("sweep", rows).name or webgpu.backend != "Vulkan"
 
 
 def test_a_record_of_a_software_device_says_so():
     row = {"engine": "webgpu", "gpu_name": "Soft", "gpu_backend": "Vulkan", "gpu_kind": "software", "cpu": "C"}
-    assert records.gpu_of(row) == "Soft by WebGPU, Vulkan, software"
-    assert records.record_path("sweep", [row]).name == "sweep-soft-by-webgpu-vulkan-software.csv"
+    assert records.gpu_of(row) == "Soft, software, by WebGPU, Vulkan"
+    assert records.record_path("sweep", [row]).name == "sweep-soft-software-by-webgpu-vulkan.csv"
     assert records.gpu_of(row | {"gpu_kind": "discrete"}) == "Soft by WebGPU, Vulkan"
 
 
