@@ -70,16 +70,18 @@ class Device(common.Device):
         self._mapped = self._ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", self._tell)
         self._worked = self._ffi.callback("void(WGPUQueueWorkDoneStatus, WGPUStringView, void *, void *)", self._tell)
         self._numbers, self._told = count(1), set()  # of what the library calls back for
-        if "subgroups" in features and self._subgroup_sizes(adapter) == (32, 32) and common.has_subgroups_of_32(self):
+        if "subgroups" in features and self._may_be_32(adapter) and common.has_subgroups_of_32(self):
             self.features |= {"subgroups-of-32"}
 
-    def _subgroup_sizes(self, adapter):
-        """The smallest and the largest one."""
+    def _may_be_32(self, adapter):
+        """Whether no subgroup has another size; Metal does not say, but those of Apple's GPUs have 32 threads."""
+        if self.info.backend == "Metal":
+            return "Apple" in self.info.name
         info = self._ffi.new("WGPUAdapterInfo *")
         self._lib.wgpuAdapterGetInfo(adapter._internal, info)
         sizes = info.subgroupMinSize, info.subgroupMaxSize
         self._lib.wgpuAdapterInfoFreeMembers(info[0])
-        return sizes
+        return sizes == (32, 32)
 
     @contextmanager
     def _errors(self):
