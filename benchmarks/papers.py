@@ -429,7 +429,7 @@ def tricore(methods=None, *, engine, repeats, share):
 
 
 def webgpu(methods=WEBGPU_METHODS, *, engine, repeats, share):
-    """The kernels by CUDA and by WebGPU on one GPU, in the launches that CUDA chooses. Another `engine` is for tests."""
+    """The kernels by CUDA and by WebGPU, in the launches that CUDA chooses; or on the `engine` that is named."""
     for name, call, size in WEBGPU:
         graph, rows = GENERATORS[call](**scaled(size, share)), Rows()
         for method in methods_that_fit(methods, graph, engine or "webgpu"):
