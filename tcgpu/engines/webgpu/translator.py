@@ -753,8 +753,8 @@ class Function(Expressions):
         if isinstance(node.iter, ast.Tuple):
             if any(map(exits, node.body)):
                 self.refuse(node.iter, "a loop over values is written out for WebGPU: no break, continue or return")
-            for element in node.iter.elts:
-                self.assign(node.target, self.value(element))
+            for value in self.fixed(self.whole(self.value(node.iter))).items:
+                self.assign(node.target, value)
                 self.block(node.body)
             return True
         if not self.calls(node.iter, "range"):
