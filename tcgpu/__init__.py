@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tcgpu.errors import EngineError, FormatError, GraphError, KernelError, MethodError, TcgpuError, WorkerLost
     from tcgpu.formats import read, write
     from tcgpu.graph import Graph
+    from tcgpu.hardware import devices
     from tcgpu.insight import trace
     from tcgpu.insight.checking import check
     from tcgpu.insight.estimates import estimate
@@ -65,6 +66,7 @@ _NAMES = {
     "errors": "EngineError FormatError GraphError KernelError MethodError TcgpuError WorkerLost",
     "formats": "read write",
     "graph": "Graph",
+    "hardware": "devices",
     "insight": "trace",
     "insight.checking": "check",
     "insight.estimates": "estimate",
@@ -99,12 +101,12 @@ _MOVED = {
 }
 
 __all__ = [
-    "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "KernelError", "Knob", "Method", "MethodError",
-    "Plan", "TcgpuError", "WorkerLost", "average_clustering", "check", "cliques", "clustering", "count",
-    "count_subgraphs", "cuda", "datasets", "distributed", "estimate", "explore", "generate", "int32", "int64",
-    "is_triangle_free", "k_truss", "kernel", "launch", "list_triangles", "load", "load_trace", "measure", "method",
-    "methods", "motifs", "plots", "read", "reduce_triangles", "register", "simulate", "step", "support", "trace",
-    "transitivity", "triangles", "truss_numbers", "uint32", "uint64", "unregister", "write",
+    "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "KernelError", "Knob", "Method",
+    "MethodError", "Plan", "TcgpuError", "WorkerLost", "average_clustering", "check", "cliques", "clustering",
+    "count", "count_subgraphs", "cuda", "datasets", "devices", "distributed", "estimate", "explore", "generate",
+    "int32", "int64", "is_triangle_free", "k_truss", "kernel", "launch", "list_triangles", "load", "load_trace",
+    "measure", "method", "methods", "motifs", "plots", "read", "reduce_triangles", "register", "simulate", "step",
+    "support", "trace", "transitivity", "triangles", "truss_numbers", "uint32", "uint64", "unregister", "write",
 ]  # fmt: skip
 
 

@@ -38,6 +38,7 @@ EXAMPLES = {
     "truss": "tcgpu truss graph.txt --k 4 -o truss.txt",
     "info": "tcgpu info graph.txt",
     "methods": "tcgpu methods --json",
+    "devices": "tcgpu devices",
     "generate": "tcgpu generate rmat scale=10 edge_factor=8 --seed 1 -o rmat.npz",
     "convert": "tcgpu convert graph.txt graph.npz",
     "fetch": "tcgpu fetch mesh_16x16",
@@ -252,6 +253,12 @@ def methods(arguments):
         knobs = " ".join(f"{name}={default}" for name, default in m.knobs.items())
         rows.append((m.name, m.source, " ".join(m.engines), m.order, knobs or "-", m.summary))
     print_table(rows)
+
+
+def devices(arguments):
+    """List what runs kernels and counts here: GPUs, the simulator, the CPU; and what each engine needs if missing."""
+    rows = tcgpu.devices()
+    print_json(rows) if arguments.json else print(rows)
 
 
 def generate(arguments):
@@ -499,7 +506,7 @@ def _parser():
 
     option = _command(commands, count, file="--format", simulator=True)
     option("--method", metavar="M", help=f"how to count; {LISTED} (default: the best here)")
-    option("--engine", metavar="E", help="gpu, sim or cpu (default: the first that is here)")
+    option("--engine", metavar="E", help="gpu, webgpu, sim or cpu (default: the first that is here, not webgpu)")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
     option("--device-memory", metavar="SIZE", help="device memory to use, such as 512MB; a larger graph is streamed")
@@ -516,6 +523,8 @@ def _parser():
     _command(commands, info, file="--format")
 
     _command(commands, methods)
+
+    _command(commands, devices)
 
     option = _command(commands, generate, json=False)
     option("name", metavar="NAME", nargs="?", help="the generator")
@@ -534,7 +543,7 @@ def _parser():
 
     option = _command(commands, bench, file="--format", simulator=True)
     option("--methods", metavar="M,M", help=f"which methods; {LISTED} (default: the fastest here)")
-    option("--engine", metavar="E", help="gpu, sim or cpu (default: the first of each method that is here)")
+    option("--engine", metavar="E", help="gpu, webgpu, sim or cpu (default: the first of each method that is here)")
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
     option("-o", "--output", metavar="FILE", help="where to write the record")
 

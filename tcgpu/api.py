@@ -9,7 +9,8 @@ Keywords::
 
     method       a name out of `methods()`, or a Method of your own, which `tcgpu.method` made; without one, what is
                  fastest on the engine
-    engine       "gpu", "sim" (the simulator, for small graphs) or "cpu"; without one, the fastest that the machine has
+    engine       "gpu", NVIDIA's; "webgpu", any GPU, also in a browser; "sim", the simulator, for small graphs; "cpu".
+                 Without one, the fastest that the machine has; "webgpu" is for those who name it, and for `measure`
     order        the vertex order to work in: "natural", "degree", "bfs", "random" or "auto"; without one, the method's.
                  Results are always in the caller's numbering.
     executor     workers: an executor of `concurrent.futures`, a Dask client's, an `MPIPoolExecutor`, or the name of one

@@ -15,6 +15,7 @@ from tcgpu.graph import as_graph
 from tcgpu.suggest import did_you_mean
 
 GPU = ("gpu", "webgpu", "sim")
+CUDA = ("gpu", "sim")  # those with operations on whole arrays, which motifs, trusses and parts need
 LATER = "planned", "prepared", "function", "tallies"  # what a Method with a `home` gets when that is imported
 
 

@@ -14,13 +14,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tcgpu.engines import native
+from tcgpu.engines import native, runtime
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
+from tcgpu.hardware import cpu_name, timed_engine
 from tcgpu.progress import part
 from tcgpu.records import Rows
 from tcgpu.registry import Method, as_list, choose, engine_of, fastest, on_engine
@@ -53,7 +55,8 @@ def measure(
     Parameters
     ----------
     graph, engine, order, max_seconds
-        As in every verb: see `tcgpu.api`. `total_ms` starts from the edge arrays if `graph` is a pair of them.
+        As in every verb: see `tcgpu.api`. `total_ms` starts from the edge arrays if `graph` is a pair of them. Without
+        an engine, kernels run on NVIDIA's GPU, else on a WebGPU device that is hardware, else in the simulator.
     methods
         One method or several, by name or as an object; without one, the fastest that this machine has.
     knobs
@@ -67,7 +70,8 @@ def measure(
     -------
     Rows
         A row for each method and each setting of its knobs: `kernel_ms`, `process_ms` and `total_ms` are medians in
-        milliseconds, `*_spread` the largest less the smallest. A row names the machine and tcgpu's revision.
+        milliseconds, `*_spread` the largest less the smallest. A row names the machine and tcgpu's revision. `gpu_kind`
+        is "software" where WebGPU has no hardware: such times are not a GPU's.
 
     Raises
     ------
@@ -86,12 +90,20 @@ def measure(
         "nonzeros_per_column": round(plain.nonzeros_per_column, 3),
     }
     rows = Rows()
-    for method in methods:
-        for setting in settings_of(method, knobs):
-            measured = _measure_method(graph, plain, method, setting, engine, order, repeats, max_seconds)
-            rows.append(about | measured | machine(engine))
+    with _timed_engine(methods) if engine is None else nullcontext():
+        for method in methods:
+            for setting in settings_of(method, knobs):
+                measured = _measure_method(graph, plain, method, setting, engine, order, repeats, max_seconds)
+                rows.append(about | measured | machine(engine))
     check_agreement(rows)
     return rows
+
+
+def _timed_engine(methods):
+    """A context in which kernels run on the engine for measurements, if any of the methods has kernels."""
+    if all(choose(method).engines == ("cpu",) for method in methods):
+        return nullcontext()
+    return runtime.using(timed_engine())
 
 
 def check_agreement(rows):
@@ -113,12 +125,15 @@ def time_once(graph, method=None, *, engine=None, order=None, max_seconds=None, 
 
 
 def machine(engine=None):
-    """The facts of this machine that a record names: date, CPU, versions and, unless engine is "cpu", the GPU."""
+    """The facts of this machine that a record names: date, CPU, versions and, unless engine is "cpu", the GPU.
+
+    engine: what runs kernels; without it, the engine that runs them now.
+    """
     from tcgpu.engines.kernel_compiler import version
 
     facts = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "threads": native.threads(),
         "python": platform.python_version(),
@@ -127,10 +142,9 @@ def machine(engine=None):
         "tcgpu": revision(),
     }
     if engine != "cpu":
-        from tcgpu.engines import runtime
-
-        if runtime.engine() == "gpu":
-            facts |= {f"gpu_{key}": value for key, value in runtime.facts().asdict().items()}
+        name = engine or runtime.engine()
+        if name != "sim":
+            facts |= {f"gpu_{key}": value for key, value in runtime.named(name).facts().asdict().items()}
     return facts
 
 
@@ -165,8 +179,6 @@ def settings_of(method, knobs):
 def run_plan(plan, method):
     """Run a plan stage by stage; returns kernel and process milliseconds and the result."""
     native = method.engines == ("cpu",)
-    if not native:
-        from tcgpu.engines import runtime
     with part(0, 2):
         begin = time.perf_counter()
         run = plan.allocate()
@@ -243,23 +255,13 @@ def _measure_method(graph, plain, method, knobs, engine, order, repeats, max_sec
         with part(0, 1 + repeats):
             run_plan(plan, chosen)  # warm up: compiles, loads, fills caches
         runs = timed_runs(chosen, raw_edges(graph, plain), order, knobs, repeats)
+        settings = chosen.settings(knobs)
     return {
         "triangles": common_result(chosen.name, runs),
         "method": chosen.name,
         "engine": engine_of(chosen, engine),
         "order": ordered.order,
-        "knobs": json.dumps(chosen.settings(knobs)),
+        "knobs": json.dumps(settings),
         **medians(runs),
         "repeats": repeats,
     }
-
-
-def _cpu_name():
-    """The model of the processor, as the system calls it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -16,7 +16,10 @@ from tcgpu.registry import METHODS
 
 REFERENCE_GPU = "NVIDIA H200"  # by whose records texts and models go
 COUNTS = ("report", "table1", "levels", "gpu")  # suites that time methods on whole graphs
-SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "k", "kept", "kernel_ms", "process_ms", "total_ms")
+SHOWN = (
+    *("graph", "method", "engine", "gpu_kind", "order", "knobs", "triangles", "k", "kept"),
+    *("kernel_ms", "process_ms", "total_ms"),
+)
 
 
 class Rows(list):
@@ -70,19 +73,27 @@ class Table(Rows):
         self.shown = shown
 
 
+def gpu_of(row):
+    """The name of the GPU that ran a row's kernels, and how, if not by CUDA; None if no GPU did."""
+    if row["engine"] == "webgpu":
+        kind = ", software," if row["gpu_kind"] == "software" else ""
+        return f"{row['gpu_name']}{kind} by WebGPU, {row['gpu_backend']}"
+    return row["gpu_name"] if row["engine"] == "gpu" else None
+
+
 def record_path(suite, rows):
     """Where the record of a suite goes: `data/measured/SUITE-MACHINE.csv` of a checkout, else the current folder."""
-    machine = rows[0].get("gpu_name") if rows[0]["engine"] == "gpu" else rows[0]["cpu"]
+    machine = gpu_of(rows[0]) or rows[0]["cpu"]
     folder = data_path("measured")
     name = re.sub(r"[^a-z0-9]+", "-", f"{suite} {machine}".lower()).strip("-")
     return (folder if folder.is_dir() else Path()) / f"{name}.csv"
 
 
 def records(suite):
-    """Every record of a suite that was made on a GPU, by date: the GPU's name -> Rows; of two of a GPU, the later."""
+    """Every record of a suite that a GPU made, by date: what `gpu_of` says -> Rows; of two of a GPU, the later."""
     found = [Rows.read_csv(path) for path in data_path("measured").glob(f"{suite}-*.csv")]
-    by_date = sorted((rows for rows in found if rows and rows[0]["engine"] == "gpu"), key=_date)
-    of_gpu = {rows[0]["gpu_name"]: rows for rows in by_date}
+    by_date = sorted((rows for rows in found if rows and gpu_of(rows[0])), key=_date)
+    of_gpu = {gpu_of(rows[0]): rows for rows in by_date}
     return dict(sorted(of_gpu.items(), key=lambda item: _date(item[1])))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tcgpu.built_in import METHODS as BUILT_IN_METHODS
 from tcgpu.declarations import GPU, Method
-from tcgpu.engines.choice import ENGINE, REASON
+from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, known_order
 from tcgpu.suggest import did_you_mean, unknown
@@ -140,7 +140,9 @@ def knobs_by_method(methods: Iterable[str | Method], knobs: dict[str, Any]) -> d
 def choose_for_edges(graph: Any, method: str | Method | None, engine: str | None, order: str | None) -> Method:
     """Return the method that finds the triangles of edges; without a name, what is fastest for the graph's size."""
     name = fastest(engine) if method is None else method
-    if method is None and name == "adaptive" and isinstance(graph, Graph):
+    if method is None and engine == "webgpu":
+        name = "bitmap_auto"
+    elif method is None and name == "adaptive" and isinstance(graph, Graph):
         from tcgpu.kernels.bisson_fatica import support
 
         if support.are_bitmaps_faster(graph):
@@ -157,7 +159,12 @@ def triangles_plan(method: Method, graph: Graph, **knobs: Any) -> Any:
 
 
 def fastest(engine: str | None = None) -> str:
-    """Return the name of the fastest method on an engine; without one, on what this machine has."""
+    """Return the name of the fastest method on an engine that takes any graph; without one, on what this machine has.
+
+    A WebGPU device is for those who name it. It has no 16-bit integers, which `adaptive` needs for many graphs.
+    """
+    if engine == "webgpu":
+        return "report_auto"
     return "adaptive" if engine in GPU or engine is None and ENGINE == "gpu" else "cpu"
 
 
@@ -172,7 +179,7 @@ def check_engine(verb: str, engine: str | None, engines: Iterable[str] = ("cpu",
 def engine_of(method: Method, engine: str | None = None) -> str:
     """Return what runs a method here: the engine that is named, or the fastest of its own that this machine has."""
     check_engine(f"method {method.name!r}", engine, method.engines)
-    if method.engines == ("cpu",):
+    if engine == "cpu" or method.engines == ("cpu",):
         return "cpu"
     from tcgpu.engines import runtime
 

@@ -208,6 +208,18 @@ def test_info_as_json(printed, k5):
     assert columns["histogram"][-1] == {"from": 4, "to": 7, "columns": 1}
 
 
+def test_devices(printed):
+    header, *lines = printed("devices").splitlines()
+    assert header.startswith("engine") and {line.split()[0] for line in lines} == {"gpu", "webgpu", "sim", "cpu"}
+    rows = json.loads(printed("devices", "--json"))
+    assert all(row["name"] or row["needs"] for row in rows) and rows[-1]["engine"] == "cpu"
+    missing = {row["engine"] for row in rows if row["needs"] and not row["name"]}
+    for engine in missing & {"gpu", "webgpu"}:
+        reason = next(row["needs"] for row in rows if row["engine"] == engine)
+        with pytest.raises(tcgpu.EngineError, match=re.escape(reason)):
+            tcgpu.count([(0, 1)], "naive", engine=engine)
+
+
 def test_methods(printed):
     header, *lines = printed("methods").splitlines()
     assert header.split()[:2] == ["METHOD", "SOURCE"]
@@ -289,7 +301,7 @@ def test_the_help_lists_the_formats():
         (["count", "K5", "--method", "guess"], "no method 'guess'; there are naive, "),
         (["count", "K5", "--method", "naiv"], "no method 'naiv' (did you mean 'naive'?); there are naive, "),
         (["count", "K5", "--method", ""], "no method ''; there are naive, "),
-        (["count", "K5", "--engine", "abacus"], "no engine 'abacus'; there are gpu, sim, cpu"),
+        (["count", "K5", "--engine", "abacus"], "no engine 'abacus'; there are gpu, webgpu, sim, cpu"),
         (["count", "K5", "--engine", "cpuu"], "no engine 'cpuu' (did you mean 'cpu'?)"),
         (["count", "K5", "--order", "degre"], "no order 'degre' (did you mean 'degree'?)"),
         (["count", "K5", "--order", "upwards"], "no order 'upwards'; there are natural, degree"),
@@ -312,7 +324,10 @@ def test_the_help_lists_the_formats():
         (["truss", "K5", "-o", "out.txt"], "-o FILE takes a k-truss: --k says which"),
         (["truss", "K5", "--k", "1"], "k must be a whole number of at least 2, not 1"),
         (["truss", "K5", "--k", "1.5"], "argument --k: invalid int value: '1.5'; see tcgpu truss --help"),
-        (["truss", "K5", "--engine", "cpuu"], "no engine 'cpuu' (did you mean 'cpu'?); there are gpu, sim, cpu"),
+        (
+            ["truss", "K5", "--engine", "cpuu"],
+            "no engine 'cpuu' (did you mean 'cpu'?); there are gpu, webgpu, sim, cpu",
+        ),
         (["count", "K5", "--format", "pdf"], "pdf"),
         (["count", "K5", "--base", "x"], "argument --base: invalid int value: 'x'; see tcgpu count --help"),
         (["count", "K5", "--base", "7"], "base"),

@@ -26,7 +26,8 @@ DOORS = {
 ROOMS = (
     "worker_process bar progress networkx_info suggest markup errors files arrays draws_in_numpy engines figures "
     "player sampled_order clean foreign_graphs graph plots generators formats declarations built_in cpu kernels "
-    "datasets registry distributed records measurement api subgraphs truss insight networkx_backend __main__ lab"
+    "datasets registry distributed records hardware measurement api subgraphs truss insight networkx_backend "
+    "__main__ lab"
 ).split()
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import sampling
 import webgpu_checks
 from chromium import WITH_WEBGPU
 from live import browsing, serving
@@ -26,6 +27,32 @@ for check in checks.CHECKS:
         found[check.__name__] = traceback.format_exc()
 print(json.dumps([repr(device), sorted(device.features), found]))
 """
+
+# All methods whose kernels need no more than WebGPU has, on graphs of several kinds: those that count otherwise
+COUNT = """
+import tcgpu
+from tcgpu import generate
+graphs = [generate.empty(3), generate.clique(30), generate.star(40), generate.mesh(12, 17), generate.road(20, 20),
+          generate.rmat(8), generate.random(300, 2000), generate.barabasi_albert(200, 5), generate.copapers(60, 12),
+          generate.complete_bipartite(20, 30)]
+wrong = [
+    (name, graph.name, found)
+    for name in {methods!r} for graph in graphs
+    if (found := tcgpu.count(graph, name, engine="webgpu")) != tcgpu.count(graph)
+]
+print(len(graphs), wrong)
+"""
+METHODS = (
+    "naive", "column_block", "bitmap", "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global",
+    "merge_path", "thread_search", "warp_search", "levels",
+)  # fmt: skip
+
+
+def test_methods_in_a_browser(live_site, chromium):
+    """Chromium's compiler of WGSL is not wgpu's: it refuses barriers that the other one takes."""
+    with serving(live_site) as address, browsing(address, chromium, WITH_WEBGPU) as live:
+        printed = live.execute(live.open(NOTEBOOK), COUNT.format(methods=METHODS if sampling.full else METHODS[::5]))
+    assert printed.strip() == "10 []"
 
 
 def test_the_device_of_a_browser(live_site, chromium):

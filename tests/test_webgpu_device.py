@@ -1,13 +1,17 @@
 """WebGPU's devices: what each has to do, on one in software; which there are; and what is said where there is none."""
 
+import _thread
 import importlib.util
 import os
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 import webgpu_checks
-from webgpu_checks import ADD, launch, raised, words
+from webgpu_checks import ADD, ROUNDS, launch, raised, words
 
 from tcgpu.engines.webgpu import device as devices
 from tcgpu.engines.webgpu import wgpu_native
@@ -85,6 +89,44 @@ def test_memory_is_returned(device):
     del buffer
     device.synchronize()
     assert used() - before < 300 << 20
+
+
+def test_a_wait_can_be_interrupted(device):
+    """And the device works afterwards."""
+    if device.info.kind != "software":
+        pytest.skip("how long a GPU takes is not known")
+    buffer = device.buffer(256)
+    launch(device, ROUNDS, 64, 2_000_000, buffer)
+    device.flush()
+    began = time.perf_counter()
+    timer = threading.Timer(0.1, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        device.synchronize()
+    timer.join()
+    interrupted = time.perf_counter() - began
+    assert words(device.read(buffer, 0, 8)) == [2_000_000] * 2
+    assert interrupted < (time.perf_counter() - began) / 2
+
+
+def test_a_device_that_is_lost_says_so(device):
+    """In a process of its own: others use the device."""
+    code = """if True:
+        import swiftshader, conftest
+        swiftshader.offer(conftest.browser())
+        from tcgpu.engines.webgpu import device as devices
+        from webgpu_checks import FILL, ONE, launch, raised
+        from tcgpu.errors import EngineError
+        device = devices.open_device()
+        buffer = device.buffer(256)
+        launch(device, FILL, 64, 1, buffer)
+        device.raw.destroy()
+        for call, *args in ((device.read, buffer, 0, 8), (device.buffer, 8), (device.write, buffer, 0, b"1234")):
+            assert "lost" in raised(EngineError, call, *args)
+    """
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_forked_process_is_told(device):

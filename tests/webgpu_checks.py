@@ -141,6 +141,8 @@ def buffers_are_copied_and_cleared(device):
     source, target = new(device, range(64)), device.buffer(256)
     device.copy(source, 8, target, 16, 40)
     device.clear(target, 20, 8)
+    device.copy(source, 0, target, 0, 0)
+    device.clear(target, 0, 0)
     assert words(device.read(target, 0, 64)) == [0] * 4 + [2, 0, 0, *range(5, 12)] + [0] * 2
     device.copy(source, 0, source, 4, 100)  # the ranges overlap
     assert words(device.read(source, 0, 112)) == [0, *range(25), 26, 27]

@@ -27,7 +27,7 @@ LAYERS = [
     ("beyond counts", GREEN, {"truss": "k-trusses, truss numbers",
                               "subgraphs": "motifs, cliques, sums over triangles"}),
     ("asking", GREEN, {"api": "the verbs: count, triangles, ...", "measurement": "three timings",
-                       "records": "tables in data/measured"}),
+                       "hardware": "what is here", "records": "tables in data/measured"}),
     ("many workers", GREEN, {"distributed": "parts, executors, journals, streaming"}),
     ("choosing", GREEN, {"registry": "methods by name", "datasets": "known graphs"}),
     ("counting", BLUE, {"kernels": "methods for GPUs, a folder a paper", "cpu": "the native engine",

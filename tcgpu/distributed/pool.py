@@ -73,6 +73,8 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
                         raise
             else:
                 method_of(method, engine, knobs)
+        else:
+            method_of(None, engine, knobs)
         own = _ordered(graph, order)
         natively = name in (None, "cpu") and not resume  # the parts of a journal are the same for all engines
         number = _number(parts, MANY_PARTS if resume else PER_WORKER * workers.number)

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tcgpu import cpu, registry
-from tcgpu.declarations import Method
+from tcgpu.declarations import CUDA, Method
 from tcgpu.distributed.cut import Part, Share
 from tcgpu.distributed.shared_arrays import SharedFile
 from tcgpu.engines.choice import ENGINE, visible_gpus
@@ -118,8 +118,9 @@ def add_values(total, result):
 
 def method_of(method=None, engine=None, knobs=()):
     """The Method that counts a Part; GraphError if the one that is named does not."""
+    registry.check_engine("a count in parts", engine, (*CUDA, "cpu"))
     if method is None:
-        method = "warp_search" if engine in registry.GPU or engine is None and ENGINE == "gpu" else "cpu"
+        method = "warp_search" if engine in CUDA or engine is None and ENGINE == "gpu" else "cpu"
     chosen = registry.choose(method, engine, None, knobs)
     if chosen.name not in METHODS:
         parts = ", ".join(METHODS)
@@ -323,7 +324,7 @@ def process_and_gpus():
 
 def gpu(task):
     """The number of the GPU that this worker uses from its first task on; None if it uses none."""
-    if ENGINE != "gpu" or task.engine in ("cpu", "sim") or task.method == "cpu":
+    if ENGINE != "gpu" or task.engine not in (None, "gpu") or task.method == "cpu":
         return None
     if not hasattr(_thread, "gpu"):
         use_gpu(_choose_gpu(task.home))

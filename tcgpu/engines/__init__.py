@@ -3,8 +3,7 @@
 choice             which engine this process has for kernels, "gpu" or "sim"
 kernel_language    the names that kernels are written in, and signatures
 runtime            launches, arrays, streams and timing: the door to the engines
-sim, gpu           the engines; with facts, the properties of a device
-webgpu             devices of WebGPU, which run kernels on any GPU
+sim, gpu, webgpu   the engines; with facts, the properties of a device
 simulator          runs a kernel as Python, one thread after the other
 kernel_compiler    from a kernel to machine code for a GPU, kept on disk
 cuda_driver        calls of CUDA's driver

@@ -1,8 +1,8 @@
-"""Which engine this process has for kernels: "gpu" or "sim", the simulator.
+"""Which engine this process has for kernels: "gpu" or "sim", the simulator. "webgpu" is for those who name it.
 
 It is "gpu" if a driver shows a GPU and the packages numba-cuda and CuPy are installed; NUMBA_ENABLE_CUDASIM=1 selects
 the simulator on any machine. This module queries NVML, which leaves CUDA uninitialised: a process may still fork until
-its first kernel. It imports no large packages.
+its first kernel. It imports no large packages, and asks WebGPU for no devices: see `hardware`.
 """
 
 import ctypes
@@ -12,6 +12,7 @@ import sys
 from itertools import takewhile
 
 ENGINES = ("gpu", "webgpu", "sim")
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 # Whether functions for the CPU can be compiled; TCGPU_NUMPY=1 does without, as where there is no Numba
 WITHOUT = "TCGPU_NUMPY", "NUMBA_DISABLE_JIT"
 NUMBA = (
@@ -71,7 +72,7 @@ def in_numpy(seconds):
 
 def _choose_engine():
     """The engine of this process, and the reason for it."""
-    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
+    if SIMULATED:
         return "sim", "NUMBA_ENABLE_CUDASIM selects the simulator"
     if not visible_gpus():
         return "sim", "there is no NVIDIA GPU here"

@@ -2,6 +2,8 @@
 
 from dataclasses import asdict, dataclass
 
+UNKNOWN = "memory_bytes", "sms", "threads_per_sm", "shared_per_sm", "l2_bytes"  # WebGPU does not say: plans assume
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -25,7 +27,9 @@ class Facts:
     kind: str = ""  # of WebGPU: discrete, integrated, software, other
 
     def asdict(self):
-        return asdict(self)
+        """What the device says of itself."""
+        unknown = UNKNOWN if self.backend else ()
+        return {name: value for name, value in asdict(self).items() if value not in ("", 0) and name not in unknown}
 
 
 class OutOfMemory(MemoryError):

@@ -332,14 +332,26 @@ def _facts(device):
         l2_bytes=cuda_driver.attribute(device, "L2_CACHE_SIZE"),
         memory_bytes=_cupy().cuda.runtime.memGetInfo()[1],
         clock_mhz=cuda_driver.attribute(device, "CLOCK_RATE") // 1000,
-        driver=_driver_version(),
+        driver=driver_version(),
         cuda=f"{version // 1000}.{version % 1000 // 10}",
         numba=kernel_compiler.version("numba"),
         numba_cuda=kernel_compiler.version("numba-cuda"),
     )
 
 
-def _driver_version():
+def names():
+    """The names of the machine's GPUs, by NVML, which leaves CUDA uninitialised."""
+    nvml, found = shared_library("libnvidia-ml.so.1"), []
+    count, handle, name = ctypes.c_uint(), ctypes.c_void_p(), ctypes.create_string_buffer(96)
+    if nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0:
+        for number in range(count.value):
+            nvml.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(handle))
+            nvml.nvmlDeviceGetName(handle, name, 96)
+            found.append(name.value.decode())
+    return found
+
+
+def driver_version():
     """The version of NVIDIA's driver, such as "580.159.04"; "" if NVML does not return it."""
     nvml = shared_library("libnvidia-ml.so.1")
     text = ctypes.create_string_buffer(96)

@@ -1,7 +1,7 @@
 """Kernels, arrays, streams and timing on the engine that runs kernels now: the door to all engines.
 
-An engine is the `Engine` of a module of its name, `gpu` or `sim`, which is imported when it is first used. Each process
-has one (see `choice`); inside `with using("sim")` it is the simulator. What an engine has is here, too:
+An engine is the `Engine` of a module of its name, `gpu`, `webgpu` or `sim`, which is imported when it is first used. A
+process has one (see `choice`); inside `with using("sim")` it is the simulator. What an engine has is here, too:
 
     device_array(shape, dtype, fill=None)  a new array; `fill` is None, or 0 or -1 for every element
     refill(array, fill)                    set every element to 0 or -1
@@ -66,11 +66,16 @@ __all__ = [
 
 # ---------------------------------------------------------------------------------------------------------- the engine
 
-_engine = ContextVar("engine", default=ENGINE)
+_engine = ContextVar("engine", default=None)
 
 
 def engine():
-    """The name of the engine that runs kernels now: "gpu" or "sim"."""
+    """The name of the engine that runs kernels now: "gpu", "webgpu" or "sim"."""
+    return named_engine() or ENGINE
+
+
+def named_engine():
+    """The name that `using` was given; None outside."""
     return _engine.get()
 
 

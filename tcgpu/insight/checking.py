@@ -3,7 +3,7 @@
 First the method's source is read for Python that no GPU runs. Then it runs on graphs that are difficult in one way
 each, with launches of many shapes, in the simulator, which looks for the faults that `tcgpu.insight.faults` lists. Its
 counts are compared with a product of sparse matrices. Then its kernels are compiled for three compute capabilities,
-where a compiler is installed, and run on a GPU, if there is one.
+where a compiler is installed, and run on the GPUs that there are: NVIDIA's, and any other by WebGPU.
 """
 
 import inspect
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tcgpu import hardware
 from tcgpu.engines import kernel_compiler, runtime
 from tcgpu.errors import MethodError, MissingPackage, TcgpuError, needing
 from tcgpu.generators import barabasi_albert, clique, empty, path, star
@@ -26,7 +27,7 @@ from tcgpu.insight.mistakes import mistakes_in
 from tcgpu.kernels import Step
 from tcgpu.markup import Markup, element, joined
 from tcgpu.records import Table
-from tcgpu.registry import Method, as_list, choose, on_engine
+from tcgpu.registry import Method, as_list, check_engine, choose, engine_of, on_engine
 
 CAPABILITIES = (7, 5), (8, 0), (9, 0)
 MANY_REGISTERS = 64  # of a thread: with more, fewer than half of an SM's threads can be there at once
@@ -226,14 +227,15 @@ def check(
     against: str | Method | Iterable[str | Method] | None = None,
     *,
     order: str | None = None,
+    engine: str | None = None,
     **knobs: Any,
 ) -> Report:
     """Check whether a method is right: on difficult graphs, for launches of any shape, with every memory access.
 
     First it reads the source: Python that no GPU runs is not run. In the simulator it looks for indices out of bounds,
     reads of memory that nothing has written, data races and missing atomic operations, barriers that not all threads
-    reach, overflow and wrong counts; in the compiled code, for types, floating point, spilled registers; on a GPU, if
-    there is one, for wrong counts. A kernel of 15 lines takes some seconds.
+    reach, overflow and wrong counts; in the compiled code, for types, floating point, spilled registers; on GPUs, if
+    there are any, for wrong counts. A kernel of 15 lines takes some seconds.
 
     Parameters
     ----------
@@ -243,6 +245,9 @@ def check(
         A method, or several, to compare it with: the report then has a score.
     order
         How the vertices are numbered; without it, as the method's source did.
+    engine
+        Which GPU it runs on after the simulator: "gpu" or "webgpu", which may be a software device; without it, on
+        each that is there and is hardware.
     **knobs
         Knobs of the method that have one value. The launch shapes are tried with `threads` and `blocks` if the method
         has these knobs and they are not given.
@@ -275,6 +280,9 @@ def check(
     chosen = choose(method, None, order, knobs)
     if "sim" not in chosen.engines:
         raise MethodError(f"method {chosen.name!r} has no kernels: there is nothing to check in the simulator")
+    if engine is not None:
+        check_engine("a check, after the simulator,", engine, ("gpu", "webgpu"))
+        engine_of(chosen, engine)
     checked = Check(chosen, order, knobs)
     report = checked.report
     checked.read_source()
@@ -286,7 +294,7 @@ def check(
         if problem.graph is not None:
             problem.smallest = checked.smallest(problem, problem.graph)
     checked.compile()
-    checked.run_on_gpu()
+    checked.run_on_gpus(hardware.gpus() if engine is None else [engine])
     if against is not None and report:
         report.score = score([chosen, *as_list(against)], order, {chosen.name: knobs})
     elif against is not None:
@@ -407,7 +415,7 @@ class Check:
             problem.says, problem.fault = found.says, found.fault
         return graph
 
-    # ------------------------------------------------------------------------------------------- the compiler, the GPU
+    # ------------------------------------------------------------------------------------------- the compiler, the GPUs
 
     def compile(self) -> None:
         """Compile the kernels for each compute capability; without one, say why not."""
@@ -446,29 +454,39 @@ class Check:
                 found[step.kernel.__name__] = step.kernel, {name for name, arg in named if isinstance(arg, str)}
         return list(found.values())
 
-    def run_on_gpu(self) -> None:
-        """Compare the counts of a GPU, if there is one and nothing is wrong so far."""
-        if runtime.ENGINE != "gpu":
+    def run_on_gpus(self, engines: list[str]) -> None:
+        """Compare the counts of GPUs, by the names of their engines, if nothing is wrong so far."""
+        if not engines:
             self.report.notes.append(f"Not run on a GPU: {runtime.REASON}.")
-            return
-        if self.report.problems:
+        elif self.report.problems:
             self.report.notes.append("Not run on the GPU, where a fault may spoil the process.")
-            return
-        runs = 0
+        else:
+            for engine in engines:
+                self.run_on_gpu(engine)
+
+    def run_on_gpu(self, engine: str) -> None:
+        """Count every graph with every shape on the GPU of an engine. What it cannot run is said, and no problem."""
+        device = hardware.webgpu_device() if engine == "webgpu" else None
+        where = f"{device.name} by WebGPU" if device else "the GPU"
+        runs, refused = 0, {}
         for name, graph in reference_graphs().items():
+            expected = triangles_of(graph)
             for shape in [{}, *self.shapes()]:
                 try:
-                    with on_engine(self.method, "gpu"):
+                    with on_engine(self.method, engine):
                         plan = self.method.plan(self.method.prepare(graph, self.order), **self.knobs | shape)
                         count = plan.count()
-                except TcgpuError:
-                    continue  # it refuses the graph or the shape
+                except TcgpuError as error:
+                    refused[str(error)] = None
+                    continue
                 runs += 1
-                if count != triangles_of(graph):
-                    says = f"on the GPU it counts {_many(count, 'triangle')}, there are {triangles_of(graph):,}"
+                if count != expected:
+                    says = f"on {where} it counts {_many(count, 'triangle')}, there are {expected:,}"
                     self.add([Problem("count", says)], name, graph, self.knobs | shape)
-        if not self.report.problems:
-            self.report.notes.append(f"On the GPU: {runs} counts, all right.")
+        if not runs:
+            self.report.notes.append(f"Not run on {where}: {next(iter(refused))}.")
+        elif not self.report.problems:
+            self.report.notes.append(f"On {where}: {runs} counts, all right.")
 
 
 def _compiler_says(error):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import launch, simulated
 from tcgpu.kernels.device.search import last_up_to
@@ -62,8 +63,9 @@ def sum_ends(row_idx, col_of, support, twice):
 
 def sums_at_vertices(plan, graph):
     """The plan of edge support, extended to return the triangles of each vertex (int64)."""
+    threads = min(512, runtime.facts().threads_per_block)
     return plan.then(
-        launch(sum_ends, -(-graph.m // CHUNK) * 512, 512, shared=4 * SHARED_COUNTERS),
+        launch(sum_ends, -(-graph.m // CHUNK) * threads, threads, shared=4 * SHARED_COUNTERS),
         "twice",
         copied={"col_of": graph.col_of},
         created={"twice": (graph.n, np.int64, 0)},

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from tcgpu.api import Options, check_only, opened, verb
+from tcgpu.declarations import CUDA
 from tcgpu.graph import as_graph
 from tcgpu.progress import underway
-from tcgpu.registry import ENGINES, GPU, choose, on_engine
+from tcgpu.registry import choose, on_engine
 
 
 @verb
@@ -82,12 +83,12 @@ def reduce_triangles(
     """
     from tcgpu.subgraphs import reductions
 
-    check_only("reduce_triangles", {"cpu"}, ENGINES, options)
+    check_only("reduce_triangles", {"cpu"}, (*CUDA, "cpu"), options)
     engine, order = options["engine"], options["order"] or "auto"
     choose("cpu", engine if options["method"] else None, order)
     graph = as_graph(opened(graph))
     with underway(options["progress"], f"reducing triangles of {graph.m:,} edges"):
-        if engine not in GPU:
+        if engine not in CUDA:
             return reductions.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, order)
         from tcgpu.subgraphs import triangle_sums
 

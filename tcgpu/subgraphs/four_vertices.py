@@ -32,11 +32,11 @@ from tcgpu import cpu
 from tcgpu.api import opened
 from tcgpu.arrays import blocks
 from tcgpu.cpu.per_vertex import edge_blocks, sum_at_ends, sum_over_neighbours
-from tcgpu.declarations import GPU
+from tcgpu.declarations import CUDA
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
 from tcgpu.progress import underway
-from tcgpu.registry import ENGINES, check_engine, on_engine
+from tcgpu.registry import check_engine, on_engine
 from tcgpu.subgraphs import on_device as device_motifs
 from tcgpu.subgraphs.four_at_edges import cliques_at, cycles_at
 from tcgpu.subgraphs.of_k_vertices import PATH_OF_3, TRIANGLE, by_formula
@@ -89,7 +89,7 @@ def motifs(
     """
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
-    check_engine("motifs", engine, ENGINES)
+    check_engine("motifs", engine, (*CUDA, "cpu"))
     graph = as_graph(opened(graph))
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
@@ -97,8 +97,8 @@ def motifs(
     engine = device_motifs.engine_for(graph, engine) if per == "graph" else engine or "cpu"
     with on_engine(device_motifs.METHOD, engine, max_seconds), underway(progress, title):
         if per == "graph":
-            return _of_graph(graph, connected, device_motifs.for_motifs(graph) if engine in GPU else None)
-        return _orbits(graph, per == "edge", engine in GPU)
+            return _of_graph(graph, connected, device_motifs.for_motifs(graph) if engine in CUDA else None)
+        return _orbits(graph, per == "edge", engine in CUDA)
 
 
 def _orbits(graph, by_edge, on_device):

@@ -13,12 +13,12 @@ import numpy as np
 from tcgpu.api import Options, check_only, opened, verb
 from tcgpu.arrays import locked
 from tcgpu.built_in import K_TRUSS
+from tcgpu.declarations import CUDA
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, as_graph
 from tcgpu.progress import underway
-from tcgpu.registry import ENGINES, GPU, engine_of, on_engine
-from tcgpu.suggest import unknown
+from tcgpu.registry import check_engine, engine_of, on_engine
 
 
 @verb
@@ -60,8 +60,7 @@ def truss_engine(engine: str | None = None) -> str:
     """Return what finds trusses here: the engine that is named, else the GPU if there is one, else "cpu"."""
     if engine == "cpu" or engine is None and ENGINE != "gpu":
         return "cpu"
-    if engine not in (None, *GPU):
-        raise EngineError(unknown("engine", engine, ENGINES))
+    check_engine("a truss", engine, CUDA)
     return engine_of(K_TRUSS, engine)
 
 
@@ -70,11 +69,11 @@ def _peeled(verb, function, graph, options, *args):
 
     function: "peel", of a graph and k, marks the edges that stay; "numbers", of a graph.
     """
-    check_only(verb, {"cpu", K_TRUSS.name}, ENGINES, options)
+    check_only(verb, {"cpu", K_TRUSS.name}, (*CUDA, "cpu"), options)
     method, engine, order = options["method"], options["engine"], options["order"]
     if order not in (None, "natural"):
         raise MethodError(f"{verb} works in the graph's own order, not in {order!r}: leave order= out")
-    if method == "cpu" and engine in GPU or method == K_TRUSS.name and engine == "cpu":
+    if method == "cpu" and engine in CUDA or method == K_TRUSS.name and engine == "cpu":
         raise EngineError(f"method {method!r} does not run on {engine!r}")
     name = engine_of(K_TRUSS, engine) if method == K_TRUSS.name else truss_engine(method or engine)
     graph = as_graph(opened(graph))

@@ -51,7 +51,10 @@ def _waited(promise):
     """What a promise becomes."""
     if not can_run_sync():
         raise EngineError("Python cannot wait for the GPU in a callback of the browser: start an asyncio task there")
-    return run_sync(promise)
+    try:
+        return run_sync(promise)
+    except JsException as error:
+        raise EngineError(f"WebGPU: {error.message}") from None
 
 
 class Named:
@@ -107,18 +110,20 @@ class Device(common.Device):
         limits = {name: getattr(adapter.limits, name) for name in LIMITS}
         wanted = _object({"required_features": names, "required_limits": limits})
         proxy = _waited(adapter.requestDevice(wanted))
-        self._told = []  # errors that the browser told of: since the last wait
+        self._told, self._lost = [], []  # errors that the browser told of
         proxy.addEventListener("uncapturederror", create_proxy(lambda event: self._told.append(event.error)))
-        proxy.lost.then(create_proxy(self._told.append))
+        proxy.lost.then(create_proxy(self._lost.append))
         super().__init__(info, Named(proxy), features)
 
     @contextmanager
     def _errors(self):
-        """Raise what the browser told of: it does when something waits for it."""
+        """Raise what the browser told of; it does when something waits for it."""
         try:
             yield
         except JsException as error:
-            self._told.append(error)
+            raise EngineError(f"{self.info.name}: {error.message}") from None
+        if self._lost:
+            raise EngineError(f"{self.info.name} was lost: {self._lost[0].message}")
         if self._told:
             error, *_ = self._told
             self._told.clear()

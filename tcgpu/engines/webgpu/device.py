@@ -220,7 +220,8 @@ class Device:
         """Count bytes of the device's memory that were taken, if only for a time."""
         self._taken += nbytes
         if self._taken > TAKEN:
-            self.queue.submit([])  # the writes
+            with self._errors():
+                self.queue.submit([])  # the writes
             self.synchronize()
 
     def read(self, buffer, offset, nbytes):
@@ -238,11 +239,11 @@ class Device:
             self._read(buffer.raw, offset + at, target[at : at + PIECE])
 
     def _read(self, raw, offset, target):
-        try:
-            staging = self._staging.pop()
-        except IndexError:
-            staging = self.raw.create_buffer(size=PIECE, usage=MAP_READ | COPY_TARGET)
         with self._errors():
+            try:
+                staging = self._staging.pop()
+            except IndexError:
+                staging = self.raw.create_buffer(size=PIECE, usage=MAP_READ | COPY_TARGET)
             encoder = self.raw.create_command_encoder()
             encoder.copy_buffer_to_buffer(raw, offset, staging, 0, target.nbytes)
             self.queue.submit([encoder.finish()])
@@ -252,6 +253,8 @@ class Device:
     def copy(self, source, source_offset, target, target_offset, nbytes):
         """Copy from a buffer to a buffer, or inside one."""
         _check_words(source_offset, target_offset, nbytes)
+        if not nbytes:
+            return
         if source is target:  # WebGPU refuses it
             between = self.buffer(nbytes)
             self.copy(source, source_offset, between, 0, nbytes)
@@ -263,13 +266,15 @@ class Device:
     def clear(self, buffer, offset, nbytes):
         """Set bytes of a buffer to 0."""
         _check_words(offset, nbytes)
+        if not nbytes:
+            return
         with self._call():
             self._recording().clear_buffer(buffer.raw, offset, nbytes)
             self._held.append(buffer)
 
     # kernels
 
-    def pipeline(self, text, bindings, name=""):
+    def pipeline(self, text, bindings, name="main"):
         """The Pipeline of a kernel in WGSL, the function `main`; compiled once.
 
         bindings: what the bindings 0, 1, ... of group 0 are: "uniform", the parameters, comes first, then "read" or
@@ -351,7 +356,7 @@ class Device:
             if used:
                 self.queue.write_buffer(self._uniform, 0, memoryview(self._parameters)[:used])
             self.queue.submit([encoder.finish()])
-        held.clear()  # now they may be freed
+        held.clear()
 
     def flush(self):
         """Submit all work until now; does not wait."""

@@ -34,7 +34,7 @@ fn sub_64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
 }
 fn product(a: u32, b: u32) -> vec2<u32> {
   let a_low = a & 0xffffu; let a_high = a >> 16u; let b_low = b & 0xffffu; let b_high = b >> 16u;
-  let middle = a_high * b_low + (a_low * b_low >> 16u);
+  let middle = a_high * b_low + ((a_low * b_low) >> 16u);
   let other = a_low * b_high + (middle & 0xffffu);
   return vec2<u32>(a * b, a_high * b_high + (middle >> 16u) + (other >> 16u));
 }

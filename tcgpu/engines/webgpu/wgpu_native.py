@@ -2,7 +2,9 @@
 
 import importlib.util
 import re
+import time
 from contextlib import contextmanager
+from itertools import count
 
 from tcgpu.engines.facts import OutOfMemory
 from tcgpu.engines.webgpu import device as common
@@ -67,7 +69,9 @@ class Device(common.Device):
         features = {FEATURES[name] for name in names}
         period = _api.lib.wgpuQueueGetTimestampPeriod(raw.queue._internal)
         super().__init__(info, raw, features - {"subgroups", "subgroup-barriers"}, period)
-        self._mapped = self._ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", _ignore)
+        self._mapped = self._ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", self._tell)
+        self._worked = self._ffi.callback("void(WGPUQueueWorkDoneStatus, WGPUStringView, void *, void *)", self._tell)
+        self._numbers, self._told = count(1), set()  # of what the library calls back for
         if {"subgroups", "subgroup-barriers"} <= features and info.name.startswith(WARPS):
             self.features |= {"subgroups-of-32"} if common.has_subgroups_of_32(self) else set()
         if info.backend == "Vulkan" and info.name.startswith("NVIDIA"):  # PTX says it of bar.sync
@@ -112,19 +116,40 @@ class Device(common.Device):
         made = self._checked.wgpuDeviceCreateShaderModuleTrusted(self.raw._internal, described, checks)
         return self._api.GPUShaderModule(name, made, self.raw)
 
+    # The package's own functions for this wait for a thread, which takes five times as long, or do not work
+
     def _map(self, raw, target):
-        """The package's own `read_mapped` waits for a thread of its own, which takes five times as long."""
-        told = self._ffi.new("WGPUBufferMapCallbackInfo *")
-        told.mode, told.callback = self._lib.WGPUCallbackMode_AllowProcessEvents, self._mapped
+        told, number = self._callback("WGPUBufferMapCallbackInfo *", self._mapped)
         self._checked.wgpuBufferMapAsync(raw._internal, common.MAP_READ, 0, target.nbytes, told[0])
-        self._wait()
+        self._poll_until(number)
         found = self._checked.wgpuBufferGetConstMappedRange(raw._internal, 0, target.nbytes)
+        if not found:
+            raise EngineError(f"{self.info.name} was lost")
         target[:] = self._ffi.buffer(found, target.nbytes)
         self._checked.wgpuBufferUnmap(raw._internal)
 
     def _wait(self):
-        self._checked.wgpuDevicePoll(self.raw._internal, True, self._ffi.NULL)
+        told, number = self._callback("WGPUQueueWorkDoneCallbackInfo *", self._worked)
+        self._checked.wgpuQueueOnSubmittedWorkDone(self.queue._internal, told[0])
+        self._poll_until(number)
 
+    def _callback(self, kind, function):
+        """How the library is to call back, and the number that it calls back with."""
+        number = next(self._numbers)
+        told = self._ffi.new(kind)
+        told.mode, told.callback = self._lib.WGPUCallbackMode_AllowProcessEvents, function
+        told.userdata1 = self._ffi.cast("void *", number)
+        return told, number
 
-def _ignore(status, message, *data):
-    """Called when memory is mapped: whoever waits for the device knows it then."""
+    def _tell(self, status, message, number, nothing):
+        self._told.add(int(self._ffi.cast("uintptr_t", number)))
+
+    def _poll_until(self, number):
+        """Wait until the library has called back: in Python, so that Ctrl-C ends it."""
+        began = time.perf_counter()
+        while number not in self._told:
+            self._checked.wgpuDevicePoll(self.raw._internal, False, self._ffi.NULL)
+            waited = time.perf_counter() - began
+            if waited > 2e-4 and number not in self._told:
+                time.sleep(min(waited / 8, 1e-3))
+        self._told.discard(number)

@@ -1,11 +1,12 @@
 """The explorer's chart of timings, as nested bars, and the title of a chart."""
 
-from tcgpu.figures import BLUE, DARK, GREY, ORANGE, axes, plain_ticks
-from tcgpu.lab.explorer.method_run import label_of
+from tcgpu.figures import BLUE, DARK, GREY, ORANGE, PURPLE, axes, plain_ticks
+from tcgpu.lab.explorer.method_run import label_of, machine_of
 
 BARS = (("total_ms", 0.86), ("process_ms", 0.62), ("kernel_ms", 0.38))  # nested: timing, height of its bar
 SHADES = {  # engine -> its name, the colours of the nested bars
     "gpu": ("GPU", ("#bee3f8", "#63b3ed", BLUE)),
+    "webgpu": ("WebGPU", ("#fed7e2", "#ed64a6", PURPLE)),
     "cpu": ("CPU", ("#feebc8", "#f6ad55", ORANGE)),
     "sim": ("simulator", ("#edf2f7", "#a0aec0", DARK)),
 }
@@ -25,11 +26,13 @@ def draw_timings(rows, title):
         kernel = row["kernel_ms"]
         words = f"{kernel:,.0f}" if kernel >= 1000 else f"{kernel:.3g}"
         ax.annotate(words, (kernel, place), (3, 0), textcoords="offset points", size=POINTS, va="center")
-    for engine in dict.fromkeys(row["engine"] for row in rows):
+    engines = {row["engine"]: row for row in rows}
+    for engine, row in engines.items():
         name, shades = SHADES[engine]
-        ax.barh(0, 0, color=shades[-1], label=name)
+        ax.barh(0, 0, color=shades[-1], label=machine_of(row) if engine == "webgpu" else name)
     if rows:
-        ax.figure.legend(frameon=False, fontsize=POINTS, loc="outside lower right", ncols=3)
+        columns = 1 if "webgpu" in engines else 3  # the name of a device is long
+        ax.figure.legend(frameon=False, fontsize=POINTS, loc="outside lower right", ncols=columns)
     times = [row[timing] for row in rows for timing, _ in BARS if row[timing] > 0]
     low, high = (min(times) / 3, max(times) * 4) if times else (0.1, 100)
     ax.set(xscale="log", xlim=(low, high), ylim=(max(len(rows), 4) - 0.5, -0.5), yticks=range(len(rows)))

@@ -4,11 +4,12 @@ import json
 import re
 from typing import NamedTuple
 
-from tcgpu.engines.choice import ENGINE
+from tcgpu.hardware import timed_engine
 from tcgpu.insight import trace
 from tcgpu.insight.estimates import estimate
 from tcgpu.kernels import simulated
 from tcgpu.measurement import measure
+from tcgpu.records import gpu_of
 from tcgpu.registry import METHODS
 
 LANE_STEPS = 200_000  # that are traced for an estimate
@@ -42,7 +43,7 @@ class MethodRun(NamedTuple):
         """Whether the simulator runs all of the method."""
         if self.verb != "measure":
             return self.verb == "trace"
-        return (self.engine or ENGINE) == "sim" and "sim" in METHODS[self.method].engines
+        return (self.engine or timed_engine()) == "sim" and "sim" in METHODS[self.method].engines
 
     @property
     def estimate_seconds(self):
@@ -105,4 +106,4 @@ def machine_of(row):
     if row["engine"] in ("traced", "estimated"):
         return f"{'a full ' if row.get('fill') else ''}{row['machine']}, estimated"
     cpu = re.sub(r"\(\w+\)|Processor|CPU|@.*", "", row["cpu"])
-    return row["gpu_name"] if row["engine"] == "gpu" else f"{row['threads']} threads, {' '.join(cpu.split())}"
+    return gpu_of(row) or f"{row['threads']} threads, {' '.join(cpu.split())}"

@@ -8,8 +8,10 @@ import ipywidgets as widgets
 import traitlets
 
 from tcgpu.declarations import check_integer
+from tcgpu.engines import runtime
 from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.graph import Graph
+from tcgpu.hardware import webgpu_device
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.graph_card import DEFAULT, GraphCard, GraphSource
@@ -25,7 +27,6 @@ from tcgpu.progress import part
 from tcgpu.records import Rows
 
 STYLE = element("style", Markup(Path(__file__).with_name("style.css").read_text()))
-ENGINES = {"best available": DEFAULT, "GPU": "gpu", "simulator": "sim", "CPU": "cpu"}  # label -> engine
 DRAW_EVERY = 1.0  # seconds, while a run goes on
 RUN_LIMIT = 120.0  # seconds that a run may take in the simulator, unless another limit is entered
 MOST_SECONDS = 1_000_000  # that can be entered
@@ -288,9 +289,12 @@ class Explorer(widgets.VBox):
         self.stop_button.tooltip = "stop the run at its next launch or simulated thread"
         for button in (self.run_button, self.stop_button):
             button.layout = {"width": "76px", "flex": "none"}
-        tooltip = "what runs the kernels: a GPU if there is one, else the simulator"
-        self.engine = elements.dropdown("on", 150, tooltip, ENGINES)
-        self.engine.value = elements.check_known("engine", engine or DEFAULT, ENGINES.values())
+        own = webgpu_device()
+        missing = f". Your GPU, by WebGPU: {runtime.why_missing('webgpu')}" if own is None else ""
+        tooltip = f"what runs the kernels: a GPU if there is one, else the simulator{missing}"
+        engines = {"best available": DEFAULT, "GPU": "gpu", _label(own): "webgpu", "simulator": "sim", "CPU": "cpu"}
+        self.engine = elements.dropdown("on", 150, tooltip, engines)
+        self.engine.value = elements.check_known("engine", engine or DEFAULT, engines.values())
         self.repeats = elements.NumberField(
             5, lambda number: check_integer("runs", number, 1, 99), description="runs", layout={"width": "84px"}
         )
@@ -371,6 +375,13 @@ class Explorer(widgets.VBox):
     @traitlets.observe("message")
     def _show_message(self, change):
         self.problems.show(change.new)
+
+
+def _label(device):
+    """The entry of the engine "webgpu" in the menu: it names the device."""
+    if device is None:
+        return "your GPU"
+    return f"{device.name}, software" if device.kind == "software" else f"your GPU: {device.name}"
 
 
 def _counted(rows):

@@ -7,9 +7,9 @@ measured: a wider range measures only the new ones.
 import ipywidgets as widgets
 
 from tcgpu import figures, records
-from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import GraphError
 from tcgpu.generators import GENERATORS
+from tcgpu.hardware import timed_engine
 from tcgpu.insight.gpus import GPUS
 from tcgpu.lab import sweep
 from tcgpu.lab.explorer import charts, elements
@@ -25,6 +25,7 @@ RUN, FULL, LAUNCH = "run on the engine above", "a full GPU, estimated", "this la
 # the recorded settings of `column_block`: how many columns a block takes
 COLUMNS = {"1 column": 1, "27 columns": 27, "a nonzero for every thread": "fitting"}
 REPORT = "the report's four graphs, Tesla T4"
+FITTING = "fitting"  # the columns of a second curve of `column_block`: as many as give every thread a nonzero
 
 
 class SweepPage(Page):
@@ -46,10 +47,13 @@ class SweepPage(Page):
         self._measured = {}  # GraphSource, label and settings of the run -> row
         self._order = "natural"  # of the record that is drawn
         self._records = records.records("sweep")
+        simulated = timed_engine() == "sim"
         nonzeros, edges = [(f"{k:g}", k) for k in NONZEROS], [(f"{m:,}", m) for m in EDGES]
         self.limits = widgets.SelectionRangeSlider(options=nonzeros, value=(1, 16), continuous_update=False)
-        self.edges = widgets.SelectionSlider(options=edges, value=10_000, continuous_update=False)
-        self.way = widgets.Dropdown(options=(RUN, FULL, LAUNCH), value=RUN if ENGINE == "gpu" else FULL)
+        self.edges = widgets.SelectionSlider(
+            options=edges, value=10_000 if simulated else 1_000_000, continuous_update=False
+        )
+        self.way = widgets.Dropdown(options=(RUN, FULL, LAUNCH), value=FULL if simulated else RUN)
         self.gpu = widgets.Dropdown(options=list(GPUS))
         self.quantity = widgets.Dropdown(options=(SPEEDUP, EDGE_TIME))
         self.baseline = widgets.Dropdown()
@@ -79,6 +83,9 @@ class SweepPage(Page):
         if self.way.value != RUN:
             estimated = {"verb": "estimate", "gpu": self.gpu.value, "fill": self.way.value == FULL}
             sources, runs = sources + _picked(graphs), [run._replace(**estimated) for run in with_kernels(runs)]
+        elif not any(run.is_simulated for run in runs):
+            plain = [run for run in runs if run.method == "column_block" and "columns" not in run.knobs]
+            runs = runs + [run._replace(knobs=run.knobs | {"columns": FITTING}) for run in plain]
         return sources, [run._replace(order=run.order or "natural") for run in runs]
 
     def begin(self, graphs, runs):
@@ -97,7 +104,10 @@ class SweepPage(Page):
     def measure(self, source, graph, run):
         key = self._key(source, run)
         if key not in self._measured:
-            row = super().measure(source, graph, run)
+            knobs = run.knobs
+            if knobs.get("columns") == FITTING:
+                knobs = knobs | {"columns": records.fitting_columns(source.nonzeros)}
+            row = super().measure(source, graph, run._replace(knobs=knobs)) | {"curve": run.label}
             nonzeros = source.nonzeros or row["nonzeros_per_column"]
             self._measured[key] = row | {"nonzeros": nonzeros, "picked": not source.nonzeros}
         return self._measured[key]
@@ -109,7 +119,7 @@ class SweepPage(Page):
     def code(self, graphs, runs):
         sources, runs = self.plan(graphs, runs)
         steps, picked = [f"{source.nonzeros:g}" for source in sources if source.nonzeros], sources[-1]
-        lines = [run.code for run in runs]
+        lines = [run.code.replace(repr(FITTING), "max(1, round(128 / k))") for run in runs]
         made = f"graph = tcgpu.generate.by_nonzeros({self.edges.value}, k)"
         code = "\n    ".join([f"for k in [{', '.join(steps)}]:", made, *lines])
         return code if picked.nonzeros else "\n".join([code, f"graph = {picked.code}", *lines])
@@ -134,8 +144,8 @@ class SweepPage(Page):
     def _values(self, rows):
         times, machines = {}, {}
         for row in rows:
-            times.setdefault(label_of(row), {})[row["nonzeros"]] = _milliseconds(row) * 1e6 / row["edges"]
-            machines[label_of(row)] = machine_of(row)
+            times.setdefault(row["curve"], {})[row["nonzeros"]] = _milliseconds(row) * 1e6 / row["edges"]
+            machines[row["curve"]] = machine_of(row)
         if self.quantity.value == EDGE_TIME:
             return {name: sorted(points.items()) for name, points in times.items()}
         base, machine = times.pop(self.baseline.value, {}), machines.get(self.baseline.value)
@@ -194,7 +204,7 @@ class SweepPage(Page):
         return {name: [point for point in points if low <= point[0] <= high] for name, points in curves.items()}
 
     def note_of(self, rows):
-        others = {label_of(row) for row in rows} - {*self.curves(), self.baseline.value}
+        others = {row["curve"] for row in rows} - {*self.curves(), self.baseline.value}
         if not others or self.quantity.value == EDGE_TIME:
             return super().note_of(rows)
         return f"Not compared, because another engine ran it: {', '.join(sorted(others))}. {super().note_of(rows)}"
