@@ -592,6 +592,7 @@ class Function(Expressions):
 
     def condition(self, test, together):
         """A condition as a bool; `together` if all threads of the block have to take the same path."""
+        self.condition_node = test
         value = self.value(test)
         if isinstance(value, Value) and value.literal is not None:
             return literal(bool(value.literal))
