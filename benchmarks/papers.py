@@ -10,6 +10,7 @@
     levels    Chatterjee et al.'s figures, beside one native thread
     lengths   merges and searches by the lengths of an edge's two columns
     tricore   TriCore's kernel and its baselines on R-MAT graphs
+    webgpu    the kernels by CUDA and by WebGPU on one GPU
 
     python benchmarks/papers.py SUITE [--methods M,M] [--engine gpu] [--repeats 5] [--share 0.01] [--output FILE.csv]
 
@@ -129,6 +130,18 @@ TRICORE = (
     ("rmat22", {"scale": 22, "permuted": False}, ("naive", "adaptive", *LENGTHS_METHODS[1:])),
     ("rmat22 of degree 64", {"scale": 22, "edge_factor": 64}, ("adaptive", "merge_path", "warp_search")),
 )
+
+# What kernels take by CUDA and by WebGPU
+WEBGPU_METHODS = (
+    *REPORT_METHODS[:3], "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global",
+    "merge_path", "thread_search", "warp_search",
+)  # fmt: skip
+WEBGPU = (
+    *((f"{k} nonzeros per column", "by_nonzeros", {"m": SWEEP_EDGES, "nonzeros_per_column": k})
+      for k in (1, 2, 4, 8, 16, 32, 64)),
+    ("rmat16", "rmat", {"scale": 16}),
+    ("mesh 1024 x 1024", "mesh", {"rows": 1024, "cols": 1024}),
+)  # fmt: skip
 
 
 def run(suite, methods=None, *, engine=None, repeats=REPEATS, share=1.0):
@@ -412,6 +425,23 @@ def tricore(methods=None, *, engine, repeats, share):
         yield found
 
 
+# --------------------------------------------------------------------------------------------------------------- WebGPU
+
+
+def webgpu(methods=WEBGPU_METHODS, *, engine, repeats, share):
+    """The kernels by CUDA and by WebGPU, in the launches that CUDA chooses; or on the `engine` that is named."""
+    for name, call, size in WEBGPU:
+        graph, rows = GENERATORS[call](**scaled(size, share)), Rows()
+        for method in methods_that_fit(methods, graph, engine or "webgpu"):
+            chosen = choose(method)
+            with on_engine(chosen, engine or "gpu"):
+                step = chosen.plan(chosen.prepare(graph)).steps[-1]
+            shape = {"threads": step.threads, "blocks": step.blocks}
+            for each in ("gpu", "webgpu") if engine is None else (engine,):
+                rows += measure(graph, method, knobs=shape, engine=each, repeats=repeats, name=name)
+        yield rows
+
+
 # -------------------------------------------------------------------------------------------------------- all of these
 
 
@@ -450,6 +480,7 @@ SUITES = {
     "trusses": trusses,
     "levels": levels_figures,
     "lengths": lengths_of_columns,
+    "webgpu": webgpu,
     "tricore": tricore,
 }
 

@@ -45,7 +45,7 @@ def test_a_device_says_what_it_is(device):
     limits = device.limits
     assert limits.threads_per_block >= 256 and limits.shared_bytes >= 16 << 10 and limits.buffers_per_kernel >= 8
     assert limits.buffer_bytes >= 128 << 20 and limits.blocks_per_dimension >= 65_535
-    assert device.features <= {"int64", "int64-atomics", "subgroups-of-32", "timestamps"}
+    assert device.features <= {"int64", "int64-atomics", "ordered-barriers", "subgroups-of-32", "timestamps"}
 
 
 def test_a_device_is_opened_once(device):

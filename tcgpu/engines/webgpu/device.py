@@ -18,6 +18,7 @@ from itertools import count
 
 from tcgpu.engines.facts import OutOfMemory
 from tcgpu.errors import EngineError
+from tcgpu.progress import uninterrupted
 
 WIDTH = 1 << 15  # blocks in x; a launch with more has several rows of them
 ALIGNMENT = 256  # of the offset at which a buffer is bound
@@ -149,6 +150,8 @@ class Pipeline:
 
 class Device:
     """A device that is open. Its `raw` has the calls of the package wgpu.
+
+    An error of one dispatch is raised when work is submitted, and none of what was recorded with it is done.
 
     A subclass has what they do not have in common: `_compile(text, layout, name)` makes a raw pipeline; `_wait()` does
     until all work is done; `_map(raw, target)`, too, and copies from a buffer that the host may read; the context
@@ -310,7 +313,8 @@ class Device:
         """Launch a kernel; does not wait.
 
         blocks: their number. A block's own is `group.y * WIDTH + group.x`; those beyond the last must do nothing.
-        params: bytes of the uniform. buffers: (Buffer, offset, size) for each binding after it.
+        params: bytes of the uniform. buffers: (Buffer, offset, size) for each binding after it. A buffer that is bound
+        twice is "read" in both places, or "read_write" in both and then of ranges that do not overlap.
         """
         size = max(1, -(-len(params) // ALIGNMENT)) * ALIGNMENT
         rows = -(-blocks // WIDTH)
@@ -348,15 +352,17 @@ class Device:
             ended.end()
 
     def _flush(self):
-        self._end_pass()
-        encoder, self._encoder = self._encoder, None
-        used, self._used = self._used, 0
-        held, self._held = self._held, []
-        if encoder is not None:
+        if self._encoder is None:
+            return
+        with uninterrupted():  # or work of earlier calls would be lost
+            self._end_pass()
+            encoder, self._encoder = self._encoder, None
+            used, self._used = self._used, 0
+            held, self._held = self._held, []
             if used:
                 self.queue.write_buffer(self._uniform, 0, memoryview(self._parameters)[:used])
             self.queue.submit([encoder.finish()])
-        held.clear()
+            held.clear()
 
     def flush(self):
         """Submit all work until now; does not wait."""

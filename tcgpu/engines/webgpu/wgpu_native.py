@@ -150,6 +150,6 @@ class Device(common.Device):
         while number not in self._told:
             self._checked.wgpuDevicePoll(self.raw._internal, False, self._ffi.NULL)
             waited = time.perf_counter() - began
-            if waited > 2e-4 and number not in self._told:
+            if waited > 5e-5 and number not in self._told:
                 time.sleep(min(waited / 8, 1e-3))
         self._told.discard(number)
