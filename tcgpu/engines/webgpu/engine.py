@@ -1,13 +1,11 @@
 """The engine "webgpu": its arrays are in buffers of a `device`, and kernels run there as `translator` writes them."""
 
-from types import SimpleNamespace
-
 import numpy as np
 
 from tcgpu.engines.facts import Facts
 from tcgpu.engines.kernel_language import parameters
 from tcgpu.engines.webgpu.device import ALIGNMENT, WIDTH, open_device
-from tcgpu.errors import KernelError
+from tcgpu.errors import EngineError, KernelError
 
 SMS, THREADS_PER_SM = 32, 2048  # WebGPU does not say what a GPU has: as many threads keep most of them busy
 FILL = """\
@@ -19,6 +17,19 @@ fn main(@builtin(local_invocation_id) thread: vec3<u32>, @builtin(workgroup_id) 
   if (k < params.x) { words[k] = params.y; }
 }
 """.replace("WIDTH", str(WIDTH))
+
+
+class Library:
+    """What makes a device's arrays, in place of NumPy: without the other functions that NumPy has."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def empty(self, shape, dtype):
+        return WebGpuArray(self.device, shape, dtype)
+
+    def __getattr__(self, name):
+        raise EngineError(f"this computes with whole arrays ({name}), which engine 'webgpu' cannot: use engine 'cpu'")
 
 
 class WebGpuArray:
@@ -34,7 +45,7 @@ class WebGpuArray:
     @property
     def library(self):
         """What makes arrays like this one: see `runtime.arrays_of`."""
-        return SimpleNamespace(empty=lambda shape, dtype: WebGpuArray(self.device, shape, dtype))
+        return Library(self.device)
 
     @property
     def bound(self):
@@ -124,6 +135,7 @@ class Engine:
         from tcgpu.engines.webgpu.translator import translated
 
         text = translated(kernel, signature, threads, shared, self.device.features)
+        self.check_shape(kernel, threads, text.shared_bytes)
         most = self.device.limits.buffers_per_kernel
         if len(text.arrays) > most:
             raise KernelError(

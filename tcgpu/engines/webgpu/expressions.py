@@ -41,6 +41,8 @@ class Parted(Exception):
 class Expressions(Integers):
     """The part of a `translator.Function` that translates expressions, and the lines of text that they need."""
 
+    condition_node = None  # an expression of which only the truth counts
+
     def refuse(self, node, why):
         """KernelError: the kernel has something that WebGPU has not."""
         code = self.function.__code__
@@ -183,6 +185,7 @@ class Expressions(Integers):
         return self.numbers.operate(name, *self.values([node.left, node.right]))
 
     def of_UnaryOp(self, node):
+        self.condition_node = node.operand if isinstance(node.op, ast.Not) else None
         value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
             if value.literal is not None:
@@ -227,17 +230,28 @@ class Expressions(Integers):
 
     def of_BoolOp(self, node):
         """`and`, `or`: the right side is computed only where it counts."""
-        both = isinstance(node.op, ast.And)
-        found = self.value(node.values[0])
+        both, condition = isinstance(node.op, ast.And), self.condition_node is node
+
+        def checked(part, value):
+            if not condition and getattr(value, "type", "") != "bool":
+                self.refuse(node, f"`{ast.unparse(part)}` is no bool, and one of the numbers is chosen: use `if`")
+            return value
+
+        self.condition_node = node.values[0] if condition else None
+        found = checked(node.values[0], self.value(node.values[0]))
         for each in node.values[1:]:
+            self.condition_node = each if condition else None
             if found.literal is not None:
                 if bool(found.literal) != both:
                     return literal(bool(found.literal))
-                found = self.value(each)
+                found = checked(each, self.value(each))
                 continue
             found = self.numbers.cast(found, "bool")
+            if self.guard and self.waits([each]):
+                found = self.waited_for(found, each, both, checked)
+                continue
             right, lines = self.captured(each, found.uniform)
-            right = self.numbers.cast(right, "bool")
+            right = self.numbers.cast(checked(each, right), "bool")
             uniform = found.uniform and right.uniform
             if lines:
                 name = self.slot("bool")
@@ -248,6 +262,16 @@ class Expressions(Integers):
             else:
                 found = Value(f"({found.text} {'&&' if both else '||'} {right.text})", "bool", uniform)
         return found if found.literal is not None else self.numbers.cast(found, "bool")
+
+    def waited_for(self, found, node, both, checked):
+        """With masks: `found and node`, or `or`, where threads wait for each other in `node`."""
+        name, mask, outer = self.slot("bool"), self.slot("bool"), self.guard
+        self.emit(f"{name} = {found.text};")
+        self.line(f"{mask} = {outer} && {name if both else f'!{name}'};")
+        self.guard = mask
+        self.emit(f"{name} = {self.numbers.cast(checked(node, self.value(node)), 'bool').text};")
+        self.guard = outer
+        return Value(name, "bool", False)
 
     def of_IfExp(self, node):
         test = self.condition(node.test, False)

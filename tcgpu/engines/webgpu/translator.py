@@ -37,7 +37,7 @@ from tcgpu.engines.webgpu.numbers import (
     literal,
     unsigned,
 )  # fmt: skip
-from tcgpu.errors import KernelError
+from tcgpu.errors import KernelError, TcgpuError
 
 # names that a variable must not take: WGSL's own, and those of functions that translated text calls
 RESERVED = frozenset(
@@ -67,6 +67,7 @@ class Text(NamedTuple):
     wgsl: str
     arrays: tuple  # (the number of the argument, whether it is written) for each buffer, in the order of bindings
     sizes: tuple  # of each argument, how many words of `params` it takes
+    shared_bytes: int  # of a block
 
 
 def translated(kernel, signature, threads, shared, features):
@@ -124,9 +125,11 @@ class Module:
         for number, (name, of) in enumerate(zip(names, declared, strict=True)):
             kind = WGSL.get(of.dtype.name)
             if kind is None or of.dimensions and kind == "bool":
+                code = self.kernel.py_func.__code__
                 raise KernelError(
-                    f"kernel {self.kernel.__name__}: {name} is of {of.dtype.name}, and WebGPU has integers of 32 "
-                    f"{'and 64 ' if self.wide else ''}bits"
+                    f'File "{code.co_filename}", line {code.co_firstlineno}: kernel {self.kernel.__name__}: {name} is '
+                    f"{'an array' if of.dimensions else 'a number'} of {of.dtype.name}; a kernel for WebGPU has those "
+                    "of int32, uint32, int64 and uint64, and bools as numbers"
                 )
             take = of.dimensions or (2 if kind in BIG else 1)
             texts = [self.param(words + k) for k in range(take)]
@@ -165,7 +168,8 @@ class Module:
         own = [main, *self.reached(main)]
         text = "\n".join([*heads, "", *own, *self._helpers("\n".join(own))])
         arrays = tuple((number, name in self.written) for number, name, _ in bindings)
-        return Text(text, arrays, tuple(sizes))
+        shared = sum(int(size) for size in re.findall(r"^var<workgroup> \w+: array<\S+, (\d+)>;", text, re.MULTILINE))
+        return Text(text, arrays, tuple(sizes), 4 * shared)
 
     def _helpers(self, text):
         """The parts of the prelude that a text uses."""
@@ -450,8 +454,16 @@ class Function(Expressions):
                     falls_through = self.unguarded(lambda each=handler, at=statement: each(at))
                 else:
                     falls_through = handler(statement)
+            except Parted:
+                if not self.module.masks:
+                    raise
+                self.refuse(statement, "threads wait for each other where only a part of them may come")
             except NotInWgsl as error:
                 self.refuse(statement, str(error))
+            except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+                if isinstance(error, TcgpuError):
+                    raise
+                self.refuse(statement, f"a kernel for WebGPU cannot do this ({error})")
             if falls_through is False:
                 return False
             before = statement
@@ -580,6 +592,7 @@ class Function(Expressions):
 
     def condition(self, test, together):
         """A condition as a bool; `together` if all threads of the block have to take the same path."""
+        self.condition_node = test
         value = self.value(test)
         if isinstance(value, Value) and value.literal is not None:
             return literal(bool(value.literal))
@@ -753,8 +766,8 @@ class Function(Expressions):
         if isinstance(node.iter, ast.Tuple):
             if any(map(exits, node.body)):
                 self.refuse(node.iter, "a loop over values is written out for WebGPU: no break, continue or return")
-            for element in node.iter.elts:
-                self.assign(node.target, self.value(element))
+            for value in self.fixed(self.whole(self.value(node.iter))).items:
+                self.assign(node.target, value)
                 self.block(node.body)
             return True
         if not self.calls(node.iter, "range"):

@@ -413,6 +413,7 @@ def fastest(graph):
 def _walk(graph, method, which, threads, words, blocks):
     """The launch for the columns of list `which`, and how many words of bitmaps it needs in global memory."""
     n, facts = graph.n, runtime.facts()
+    threads = min(threads, facts.threads_per_block)
     if method == "thread":
         return launch(support_thread, n, threads, blocks or MAX_INT32), 0
     if method == "block_shared":
