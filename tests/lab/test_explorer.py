@@ -399,7 +399,7 @@ def test_a_run_that_does_not_start_shows_no_progress(explore):
 def test_a_refused_method_is_reported_and_the_others_run(explore):
     explorer = explore(KARATE, ["naive", "cpu"], engine="cpu")
     assert [row["method"] for row in ran(explorer)] == ["cpu"]
-    assert explorer.message == "naive was refused: method 'naive' runs on gpu or sim, not on 'cpu'"
+    assert explorer.message == "naive was refused: method 'naive' runs on gpu or sim or webgpu, not on 'cpu'"
     assert re.fullmatch(r"done after \d+\.\d s: 1 row; refused: naive", explorer.status.value)
     assert explorer.progress.value == 0.5
     explorer.engine.value = "sim"
