@@ -383,8 +383,16 @@ def barriers(i, u, I, U, out):  # noqa: E741
         out[1, t] = cuda.syncthreads_count(thread % 3 == 1) * 10 + cuda.syncthreads_or(thread == 5)
     out[2, t] = turned(wide[1:] if False else low, uint32(thread * 3))
     cuda.syncthreads()
+    mine, pair, part = cuda.local.array(2, uint32), (thread, thread), kept[thread:]
+    mine[0] = thread
     high[thread] = int64(-1) << thread % 50
     cuda.syncthreads()
+    x = mine[0]
+    cuda.syncthreads()
+    y = pair[0]
+    cuda.syncthreads()
+    z = part[0]
+    out[4, t] = x + y * 100 + z * 10_000
     out[3, t] = high[(thread + 3) % cuda.blockDim.x] + cuda.syncthreads_and(thread < 100)
 
 
