@@ -534,6 +534,12 @@ def test_sums_carry_over_words(engine, value):
 
 
 @cuda.jit(device=True)
+def same_ends(a, b):
+    a[0] = b[-1]
+    return a[0]
+
+
+@cuda.jit(device=True)
 def pair_of_arrays(a):
     return a, a
 
@@ -673,6 +679,16 @@ def has_too_many_indices(a):
     a[0, 1] = 3
 
 
+def reads_beyond_the_end(a):
+    mine = cuda.local.array((4, 2), int32)
+    a[0] = mine[3, 2]
+
+
+def passes_an_array_twice(a):
+    mine = cuda.local.array(4, int32)
+    a[0] = same_ends(mine, mine)
+
+
 def minimum_of_one(a):
     a[0] = min(a[0])
 
@@ -712,7 +728,8 @@ REFUSED = {
     has_arrays_of_16_bits: "32 or 64 bits", has_an_array_of_a_size_not_known: "a size is a constant",
     uses_what_was_never_assigned: "missing", changes_an_array_in_a_loop: "depends on the path",
     returns_arrays: "returns numbers", passes_too_few: "divided", passes_by_name: "by position",
-    has_too_many_indices: "an index is 1 number", minimum_of_one: "min and max", chains_calls: "`and`",
+    has_too_many_indices: "an index is 1 number", reads_beyond_the_end: "index 2 is beyond",
+    passes_an_array_twice: "no aliases", minimum_of_one: "min and max", chains_calls: "`and`",
     atomic_nand: "cuda.atomic.nand", chooses_numbers_by_or: "or", steps_by_nothing: "not 0",
 }  # fmt: skip
 
