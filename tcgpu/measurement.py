@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tcgpu.engines import native
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, roomy
 from tcgpu.graph import as_graph
 from tcgpu.progress import part
 from tcgpu.records import Rows
@@ -37,6 +37,7 @@ class Timing(NamedTuple):
     total_ms: float
 
 
+@roomy
 def measure(
     graph: Any,
     methods: str | Method | Iterable[str | Method] | None = None,

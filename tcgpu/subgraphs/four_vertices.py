@@ -33,7 +33,7 @@ from tcgpu.api import opened
 from tcgpu.arrays import blocks
 from tcgpu.cpu.per_vertex import edge_blocks, sum_at_ends, sum_over_neighbours
 from tcgpu.declarations import GPU
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, roomy
 from tcgpu.graph import as_graph
 from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, check_engine, on_engine
@@ -52,6 +52,7 @@ PLACES = "graph", "vertex", "edge"
 MOST_TREES = 2**61  # paths and stars at a vertex: a sum over its edges is at most three times as large
 
 
+@roomy
 def motifs(
     graph: Any,
     per: str = "graph",

@@ -36,7 +36,7 @@ from tcgpu.engines.native import (
     stoppable,
     stopped,
 )
-from tcgpu.errors import GraphError, MethodError
+from tcgpu.errors import GraphError, MethodError, roomy
 from tcgpu.graph import Graph, as_graph
 from tcgpu.kernels.chatterjee import combinations
 from tcgpu.progress import underway
@@ -61,6 +61,7 @@ I64 = np.int64
 U64 = np.uint64
 
 
+@roomy
 def count_subgraphs(
     graph: Any,
     k: int,
