@@ -38,7 +38,7 @@ from tcgpu.graph import as_graph
 from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, check_engine, on_engine
 from tcgpu.subgraphs import on_device as device_motifs
-from tcgpu.subgraphs.four_at_edges import cliques_at, cycles_at
+from tcgpu.subgraphs.four_at_edges import check_time, cliques_at, cycles_at, steps_of_cycles
 from tcgpu.subgraphs.of_k_vertices import PATH_OF_3, TRIANGLE, by_formula
 from tcgpu.suggest import unknown
 
@@ -111,6 +111,8 @@ def _orbits(graph, by_edge, on_device):
         counted = counted if by_edge else [sum_at_ends(own, each, each) for each in counted]
     else:
         support = cpu.support(own, "natural")
+        steps = int(own.column_lengths[own.row_idx].sum()) + 4 * int(support.sum())
+        check_time("counting orbits", own, lambda own: 3 * steps_of_cycles(own, own.n) + steps)
         counted = [*cliques_at(own, support, by_edge), cycles_at(own, by_edge)]
     if not by_edge:
         found = _at_vertices(own, support, counted)
