@@ -16,6 +16,7 @@ from tcgpu.errors import KernelError
 
 ALL_LANES = 0xFFFFFFFF
 LENGTHS = 5, -3  # constants of a module
+MINUS_FIVE = np.int32(-5)
 OF_NUMBERS = "void(int32[::1], uint32[::1], int64[::1], uint64[::1], int64[:, ::1])"
 SHAPES = [(3, 32), (2, 1), (1, 33), (2, 100)]  # blocks, threads
 ROWS = 12  # of the output, which has a column for each thread
@@ -746,6 +747,36 @@ def test_what_webgpu_has_not_is_told_with_its_line(body):
 def test_types_that_webgpu_has_not_are_named(of):
     said = spoken(plain_numbers, "int32[::1]", of)
     assert of.partition("[")[0] in said and re.search(r'test_webgpu_language.py", line \d+', said)
+
+
+@kernel("void(int64[::1], int64[::1])")
+def copies(given, out):
+    for k in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        out[k] = given[k] + uint32(MINUS_FIVE)
+
+
+@kernel("void(int32[::1])")
+def keeps_much(out):
+    kept = cuda.shared.array(20_000, int32)
+    kept[cuda.threadIdx.x] = 1
+    out[0] = kept[0]
+
+
+def test_what_a_launch_may_not_be(engine):
+    a, b = engine.to_device(np.arange(5)), engine.to_device(np.arange(5))
+    engine.launch(copies, (2, 1), (4,), (a, b), 0, None)
+    assert np.asarray(b).tolist() == [2**32 - 5 + k for k in range(5)]
+    for blocks, threads, args, said in (
+        (2, 4, (a, a), "copies writes out, whose memory"),
+        ((2, 2), 4, (a, b), "one dimension"),
+        (2, (4, 4), (a, b), "one dimension"),
+        (2, 5000, (a, b), "5,000 threads"),
+    ):
+        with pytest.raises(KernelError, match=said):
+            engine.launch(copies, blocks, threads, args, 0, None)
+    with pytest.raises(KernelError, match="keeps_much has 80,000 bytes of shared memory"):
+        engine.launch(keeps_much, 1, 4, (engine.to_device(np.zeros(1, np.int32)),), 0, None)
+    engine.launch(copies, 0, 4, (a, b), 0, None)
 
 
 def test_atomic_operations_that_need_64_bits_are_named():

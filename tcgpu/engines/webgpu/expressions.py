@@ -169,8 +169,7 @@ class Expressions(Integers):
         if isinstance(value, (bool, np.bool_)):
             return literal(bool(value))
         if isinstance(value, np.integer) and value.dtype.name in WGSL:
-            kind = WGSL[value.dtype.name]
-            return Value(self.numbers.constant(value, kind), kind)
+            return self.numbers.known(value, WGSL[value.dtype.name])
         if value is None or isinstance(value, (float, np.ndarray, CallersFunction)):
             self.refuse(node, "a kernel for WebGPU has no value of this kind")
         return value
