@@ -101,6 +101,10 @@ def count(arguments):
         "seconds": {"kernel": kernel, "process": process, "total": reading + time.perf_counter() - begin},
         "seconds_reading": reading,
     }
+    if engine == "webgpu":
+        from tcgpu import hardware
+
+        facts["device"] = asdict(hardware.webgpu_device())
     labels = range(graph.n) if graph.labels is None else graph.labels
     if arguments.json:
         print_json(facts if each is None else facts | {"per_vertex": _by_label(labels, each.tolist())})

@@ -32,7 +32,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
 import numpy as np
 
 from tcgpu.arrays import sum_exactly
-from tcgpu.errors import MethodError
+from tcgpu.errors import MethodError, roomy
 from tcgpu.graph import as_graph
 from tcgpu.progress import underway
 from tcgpu.registry import (
@@ -64,8 +64,8 @@ class Options(TypedDict, total=False):
 
 
 def verb(function: Verb) -> Verb:
-    """Give a function with `**options` the keywords of every verb, None by default; TypeError for any other."""
-    own = inspect.signature(function)
+    """Make a function `roomy`, and give its `**options` the keywords of every verb, None by default."""
+    own, function = inspect.signature(function), roomy(function)
     keywords = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in get_type_hints(Options).items()
@@ -82,6 +82,7 @@ def verb(function: Verb) -> Verb:
     return checked  # type: ignore[return-value]
 
 
+@roomy
 def count(
     graph: Any,
     method: str | Method | None = None,
@@ -213,6 +214,7 @@ def average_clustering(graph: Any, **options: Unpack[Options]) -> float:
     return float(local.mean()) if local.size else 0.0
 
 
+@roomy
 def transitivity(graph: Any, **options: Any) -> float:
     """Compute three times the triangles over the paths of two edges; 0 without such paths. Options as in `count`."""
     graph = as_graph(opened(graph))
@@ -220,6 +222,7 @@ def transitivity(graph: Any, **options: Any) -> float:
     return 3 * count(graph, **options) / paths if paths else 0.0
 
 
+@roomy
 def is_triangle_free(graph: Any, **options: Any) -> bool:
     """Return whether no three vertices are neighbours of each other. Options as in `count`."""
     if options.keys() <= {"method", "engine", "order", "progress", "max_seconds"}:
@@ -244,7 +247,7 @@ def opened(graph):
 def _listed(graph, chunks, progress):
     """Yield the chunks. All triangles are counted before the first one, which is most of the work."""
     with underway(progress, f"finding triangles of {graph.m:,} edges"):
-        first = next(chunks, None)
+        first = roomy(next, "list_triangles")(chunks, None)
     if first is not None:
         yield first
         yield from chunks

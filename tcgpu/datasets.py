@@ -30,7 +30,7 @@ import numpy as np
 
 from tcgpu import cpu
 from tcgpu.engines.cache_folder import cache_folder
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, roomy
 from tcgpu.graph import Graph
 from tcgpu.suggest import did_you_mean
 
@@ -95,6 +95,7 @@ def own() -> list[Dataset]:
     return [entry for entry, path in found if path is not None and path.parent == folder]
 
 
+@roomy
 def load(name: str) -> Graph:
     """Load a graph of the catalogue; download it if it is not on this machine.
 

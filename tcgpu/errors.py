@@ -1,9 +1,21 @@
 """The errors that tcgpu raises: all of them are a `TcgpuError`."""
 
-from collections.abc import Iterator
+import functools
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
+from typing import TypeVar
 
+Function = TypeVar("Function", bound=Callable)
+# what NumPy and Python say in place of a MemoryError where pointers have 32 bits, as in a browser
+TOO_BIG = "array is too big", "Maximum allowed", "index-sized integer", "too large to convert to C"
+SMALLER = (
+    "in a browser Python has at most 4 GB; take a smaller graph, or install tcgpu, which then has the machine's memory"
+    if sys.platform == "emscripten"
+    else "take a smaller graph, or have tcgpu.count read a folder that tcgpu.write made, piece by piece: "
+    "device_memory='1GB'"
+)
 LAB = "anywidget", "ipywidgets", "matplotlib", "scipy", "traitlets"  # what the extra `lab` brings
 
 
@@ -13,6 +25,10 @@ class TcgpuError(Exception):
 
 class GraphError(TcgpuError, ValueError):
     """Something is not a graph, or not one that can be used here; the message names what and where."""
+
+
+class TooLarge(GraphError, MemoryError):
+    """Something takes more memory than there is; the message names it, and what helps."""
 
 
 class FormatError(GraphError):
@@ -37,6 +53,29 @@ class WorkerLost(TcgpuError, BrokenExecutor):
 
 class MissingPackage(TcgpuError, ImportError):
     """A package that this needs is not installed; the message names it."""
+
+
+def too_large(what: str, error: BaseException) -> TooLarge | None:
+    """The TooLarge that says so of an error for which memory is short; None of any other, and of a TcgpuError."""
+    said = str(error)
+    if isinstance(error, TcgpuError) or not (isinstance(error, MemoryError) or any(map(said.count, TOO_BIG))):
+        return None
+    return TooLarge(f"{what} takes more memory than there is{f' ({said})' if said else ''}: {SMALLER}")
+
+
+def roomy(function: Function, name: str = "") -> Function:
+    """Have a function raise TooLarge where memory is short. What it allocated is free again: no traceback holds it."""
+
+    @functools.wraps(function)
+    def called(*args, **options):
+        try:
+            return function(*args, **options)
+        except (MemoryError, ValueError, OverflowError) as error:
+            if (problem := too_large(name or function.__qualname__, error)) is None:
+                raise
+        raise problem
+
+    return called  # type: ignore[return-value]
 
 
 @contextmanager

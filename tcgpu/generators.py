@@ -20,7 +20,7 @@ import numpy as np
 from tcgpu import clean
 from tcgpu.arrays import repeat
 from tcgpu.engines.choice import in_numpy
-from tcgpu.errors import GraphError, needing
+from tcgpu.errors import SMALLER, GraphError, TooLarge, needing, roomy
 from tcgpu.graph import Graph
 from tcgpu.suggest import bound, unknown
 
@@ -36,6 +36,7 @@ def _generator(draw):
     """Decorate a function that draws edges `(u, v, n)`: it then returns a Graph; its attribute `edges` draws edges."""
     signature = inspect.signature(draw).replace(return_annotation=Graph)
 
+    @roomy
     @functools.wraps(draw)
     def raw(*args, **knobs):
         given = bound(draw.__name__, signature, args, knobs).arguments
@@ -469,7 +470,5 @@ def _check_fits(n, m):
     if n > clean.MAX_VERTICES:
         raise GraphError(f"{n:,.0f} vertices are more than {clean.MAX_VERTICES:,}, the most there can be")
     needed = EDGE_BYTES * m + VERTEX_BYTES * n
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > memory:
-        needs = f"{needed / 1e9:,.0f} GB to make, and this machine has {memory / 1e9:,.0f}"
-        raise GraphError(f"{n:,.0f} vertices and {m:,.0f} edges take {needs}")
+    if needed > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        raise TooLarge(f"{n:,.0f} vertices and {m:,.0f} edges take {needed / 1e9:,.0f} GB to make: {SMALLER}")

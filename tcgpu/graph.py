@@ -17,7 +17,7 @@ import numpy as np
 
 from tcgpu import clean
 from tcgpu.arrays import bincount, is_locked, locked, repeat
-from tcgpu.errors import GraphError, MethodError, needing
+from tcgpu.errors import GraphError, MethodError, needing, roomy
 from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
@@ -114,6 +114,7 @@ class Graph:
             self._validate()
 
     @classmethod
+    @roomy
     def from_edges(
         cls,
         u: Any,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tcgpu.engines import native, runtime
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, roomy
 from tcgpu.graph import as_graph
 from tcgpu.hardware import cpu_name, timed_engine
 from tcgpu.progress import part
@@ -39,6 +39,7 @@ class Timing(NamedTuple):
     total_ms: float
 
 
+@roomy
 def measure(
     graph: Any,
     methods: str | Method | Iterable[str | Method] | None = None,

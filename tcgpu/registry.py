@@ -9,7 +9,7 @@ from typing import Any
 
 from tcgpu.built_in import METHODS as BUILT_IN_METHODS
 from tcgpu.declarations import GPU, Method
-from tcgpu.engines.choice import ENGINE
+from tcgpu.engines.choice import ENGINE, NUMBA
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, known_order
 from tcgpu.suggest import did_you_mean, unknown
@@ -194,12 +194,12 @@ def engine_of(method: Method, engine: str | None = None) -> str:
 
 @contextmanager
 def on_engine(method: Method, engine: str | None = None, max_seconds: float | None = None) -> Iterator[None]:
-    """Run a method's kernels on an engine inside the `with`, in the simulator for at most `max_seconds`.
+    """Run a method on an engine inside the `with`, in the simulator or without Numba for at most `max_seconds`.
 
     GraphError, with the way out, where the device's memory does not suffice.
     """
     name = engine_of(method, engine)
-    if name == "cpu" and max_seconds is None:
+    if name == "cpu" and max_seconds is None and NUMBA:
         yield
         return
     from tcgpu.engines import runtime

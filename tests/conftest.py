@@ -62,6 +62,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("gpu") and runtime.ENGINE != "gpu":
             item.add_marker(pytest.mark.skip(reason=runtime.REASON))
+        if item.get_closest_marker("webgpu") and (reason := runtime.why_missing("webgpu")):
+            item.add_marker(pytest.mark.skip(reason=reason))
         if item.get_closest_marker("ptx") and kernel_compiler.why_missing():
             item.add_marker(pytest.mark.skip(reason=kernel_compiler.why_missing()))
         if item.get_closest_marker("browser") and not browser():

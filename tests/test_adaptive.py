@@ -13,6 +13,7 @@ from sampling import share
 
 import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
+from tcgpu.declarations import CUDA
 from tcgpu.engines import runtime
 from tcgpu.insight.faults import CheckedRun, check_launch
 from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
@@ -356,7 +357,7 @@ def test_raw_edges_become_the_columns_of_a_graph(pairs, dtype, order):
     same_columns(made, Graph.from_edges(u, v, 41, order=made.order))
 
 
-@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES])
+@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in CUDA])
 @pytest.mark.parametrize("edges, n", [(1, 1), (33, 7), (700, 1 << 16), (700, (1 << 16) + 1), (3000, 70)])
 def test_one_block_makes_the_columns_of_few_edges(edges, n, engine, monkeypatch):
     """With vertex numbers of up to 16 bits; the others take more launches."""
@@ -412,7 +413,7 @@ def test_a_graph_is_copied_to_the_device_and_back():
         assert "256 vertices" in repr(made)
 
 
-@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES])
+@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in CUDA])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_col_of_is_made_on_the_device(name, engine):
     graph = Graph(GRAPHS[name].col_ptr, GRAPHS[name].row_idx)  # has not made its own yet

@@ -194,7 +194,7 @@ def test_long_runs_on_a_gpu_are_refused(monkeypatch):
 
 @pytest.mark.parametrize("options, error, message", [
     ({"method": "naive"}, MethodError, "count_subgraphs has the methods cpu, levels, not 'naive'"),
-    ({"method": "levels", "engine": "cpu"}, EngineError, "method 'levels' runs on gpu or sim, not on 'cpu'"),
+    ({"method": "levels", "engine": "cpu"}, EngineError, "method 'levels' runs on gpu or sim or webgpu, not on 'cpu'"),
     ({"method": "cpu", "engine": "sim"}, EngineError, "count_subgraphs.* runs on cpu, not on 'sim'"),
     ({"method": "levels", "engine": "sim", "max_seconds": 0}, GraphError, "max_seconds is a number of seconds above 0"),
     ({"max_seconds": -1}, GraphError, "max_seconds is a number of seconds above 0, not -1"),

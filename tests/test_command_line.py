@@ -220,6 +220,13 @@ def test_devices(printed):
             tcgpu.count([(0, 1)], "naive", engine=engine)
 
 
+@pytest.mark.webgpu
+def test_a_count_by_webgpu_names_the_device(printed, k5):
+    facts = json.loads(printed("count", k5, "--engine", "webgpu", "--json"))
+    assert (facts["triangles"], facts["engine"]) == (10, "webgpu")
+    assert facts["device"]["name"] and facts["device"]["kind"] in ("discrete", "integrated", "other", "software")
+
+
 def test_methods(printed):
     header, *lines = printed("methods").splitlines()
     assert header.split()[:2] == ["METHOD", "SOURCE"]

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError
+from tcgpu.declarations import CUDA
 from tcgpu.engines import runtime
 from tcgpu.engines.native import set_threads
 
 BILLION = [1_000_000_000, 1, 2], [1, 2, 1_000_000_000]
 END = 2**63 - 1
-ENGINES = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES]
+ENGINES = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in CUDA]
 IDS = st.integers(-END - 1, END) | st.integers(-3, 12) | st.integers(END - 3, END) | st.integers(10**6, 10**6 + 9)
 
 

@@ -287,7 +287,7 @@ def test_the_heuristic_chooses_for_supports_as_for_counts(simulator):
 def test_methods_that_only_count_are_refused_by_name():
     with pytest.raises(MethodError, match="method 'naive' does not tell edge from edge"):
         tcgpu.support(GRAPHS["karate"], method="naive", engine="sim")
-    with pytest.raises(EngineError, match="'bitmap_warp' runs on gpu or sim, not on 'cpu'"):
+    with pytest.raises(EngineError, match="'bitmap_warp' runs on gpu or sim or webgpu, not on 'cpu'"):
         tcgpu.support(GRAPHS["karate"], method="bitmap_warp", engine="cpu")
     with pytest.raises(MethodError, match="no order 'alphabetical'"):
         tcgpu.support(GRAPHS["karate"], order="alphabetical")

@@ -10,6 +10,7 @@ from sampling import default_and_share
 import tcgpu
 from level_models import unranked
 from tcgpu import Graph, GraphError, MethodError, built_in, cpu
+from tcgpu.declarations import CUDA
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import kernel
 from tcgpu.kernels.chatterjee import breadth, levels
@@ -20,7 +21,7 @@ GRAPHS = {name: graph for name, graph in small_graphs().items() if graph.m}
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 
-@pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES], autouse=True)
+@pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in CUDA], autouse=True)
 def engine(request):
     with runtime.using(request.param):
         yield request.param

@@ -171,6 +171,16 @@ EXECUTE = """async (code) => {
   await asked.done;
   return said.join("");
 }"""
+FILL = """
+graph, held = tcgpu.generate.mesh(100, 100), []
+for size in (1 << 24, 1 << 16):
+    try:
+        while True:
+            held.append(np.ones(size, np.uint8))
+    except MemoryError:
+        pass
+tcgpu.count(graph)
+"""
 TRACE = "import tcgpu; print(tcgpu.trace(tcgpu.generate.mesh(8, 8), 'naive').totals()['load_requests'])"
 
 
@@ -180,6 +190,16 @@ def test_the_first_trace_comes_soon(live):
     page = live.open("00_start_here.ipynb")
     assert page.evaluate(EXECUTE, TRACE) == "60\n"
     assert time.monotonic() - start < 45
+
+
+def test_what_the_memory_of_a_tab_does_not_hold_is_refused_in_a_sentence(live):
+    """Numbers of vertices that 32 bits of addresses do not hold, and then memory that is used up; the kernel lives."""
+    page = live.open("00_start_here.ipynb")
+    said = page.evaluate(EXECUTE, "import numpy as np, tcgpu; tcgpu.count(([0], [1], 2**31 - 1))")
+    assert re.match(r"Graph.from_edges takes more memory .*: in a browser Python has at most 4 GB; take a sm", said)
+    said = page.evaluate(EXECUTE, FILL)
+    assert re.match(r"count takes more memory .*Unable to allocate.*: in a browser Python has at most 4 GB; take", said)
+    assert page.evaluate(EXECUTE, "held.clear(); print(tcgpu.count(graph))") == "19602\n"
 
 
 @pytest.mark.full

@@ -11,6 +11,8 @@ import sys
 import pytest
 from sampling import share
 
+import tcgpu
+
 MOST = 8  # times the columns
 MOST_IN_PIECES = 10  # of floats of both signs or a wide range: an attempt that needs more words begins them, too
 MOST_TRACED = 250 << 20  # bytes
@@ -77,3 +79,61 @@ def test_memory_beside_the_results():
     for name, (taken, columns) in found.items():
         times = MOST_IN_PIECES if "1e200" in name or "signs" in name else MOST
         assert taken <= times * columns + (MOST_TRACED if "estimate" in name else 0), (name, taken / columns)
+
+
+class Large:
+    """A sparse matrix that is not read; `said`: the error."""
+
+    shape = 3, 3
+
+    def __init__(self, said):
+        self.said = said
+
+    def tocoo(self):
+        raise self.said
+
+
+def calls():
+    """What takes a graph, by its name."""
+    more = {"cliques": (3,), "count_subgraphs": (3,), "k_truss": (3,), "reduce_triangles": (min,), "trace": ("naive",),
+            "estimate": ("naive",), "write": ("unwritten.txt",)}  # fmt: skip
+    names = "count triangles support clustering average_clustering transitivity is_triangle_free list_triangles motifs "
+    return {name: more.get(name, ()) for name in [*names.split(), *more, "truss_numbers", "measure"]}
+
+
+@pytest.mark.parametrize(
+    "said", [MemoryError("Unable to allocate 4.00 GiB"), ValueError("array is too big"), MemoryError()], ids=repr
+)
+@pytest.mark.parametrize("name", calls())
+def test_what_takes_more_memory_than_there_is_says_so_in_a_sentence(name, said):
+    with pytest.raises(tcgpu.GraphError, match=rf"^\w+ takes more memory than there is.*{said}.*: take a smaller") as e:
+        getattr(tcgpu, name)(Large(said), *calls()[name])
+    assert isinstance(e.value, MemoryError)
+    assert e.value.__context__ is None, "a traceback would hold what was allocated"
+
+
+@pytest.mark.parametrize("said", [ValueError("shape mismatch"), OverflowError("too many"), OSError(28, "no space")])
+def test_other_errors_stay_what_they_are(said):
+    with pytest.raises(type(said)) as caught:
+        tcgpu.count(Large(said))
+    assert caught.value is said
+
+
+def test_memory_is_short_while_the_edges_of_a_graph_are_drawn_read_and_cleaned(monkeypatch, tmp_path):
+    (tmp_path / "edges.txt").write_text("0 1\n1 2\n2 0\n")
+
+    def starve(*args, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(tcgpu.graph.clean, "min_max", starve)
+    for make in (
+        lambda: tcgpu.count([(0, 1)]),
+        lambda: tcgpu.Graph.from_edges([0], [1]),
+        lambda: tcgpu.generate.mesh(3, 3),
+        lambda: tcgpu.read(tmp_path / "edges.txt"),
+    ):
+        with pytest.raises(tcgpu.GraphError, match="takes more memory than there is"):
+            make()
+    monkeypatch.setattr(tcgpu.generators, "_grid_edges", starve)
+    with pytest.raises(tcgpu.GraphError, match="^mesh takes more memory than there is"):
+        tcgpu.generate.edges("mesh", 3, 3)

@@ -183,7 +183,7 @@ def test_a_suite_writes_its_record(papers, tmp_path, capsys):
         (["truss3", "--methods", "naive"], "--methods: the suite truss3 has methods of its own"),
         (["cache", "--methods", "naiv"], "no method 'naiv' (did you mean 'naive'?)"),
         (["truss3", "--engine", "cpuu"], "no engine 'cpuu' (did you mean 'cpu'?)"),
-        (["trusses", "--engine", "cpu"], "method 'k_truss' runs on gpu or sim, not on 'cpu'"),
+        (["trusses", "--engine", "cpu"], "method 'k_truss' runs on gpu or sim or webgpu, not on 'cpu'"),
         (["truss3", "--repeats", "0"], "repeats must be at least 1, not 0"),
         (["table1", "--share", "nan"], "share must be above 0 and at most 1, not nan"),
         ("report --share 1e-5 --methods naive --engine sim --max-seconds 1e-9".split(), "max_seconds="),

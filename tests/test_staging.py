@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from late_device import Device, LateEvent
 
+from tcgpu.declarations import CUDA
 from tcgpu.engines import native, runtime, sim, staging
 
 WORDS, SLOTS = 16, 3
@@ -358,7 +359,7 @@ print(found, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES])
+@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in CUDA])
 def test_a_process_with_a_ring_can_end(engine):
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", UPLOAD + PROCESS, engine], capture_output=True, text=True, timeout=120

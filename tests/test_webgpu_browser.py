@@ -1,13 +1,14 @@
 """The WebGPU device of a browser, in the kernel of a live notebook: what each device has to do, and what it says."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import sampling
 import webgpu_checks
-from chromium import WITH_WEBGPU
-from live import browsing, serving
+from chromium import WITH_WEBGPU, Panel, screenshot
+from live import SOON, browsing, serving
 
 pytestmark = pytest.mark.browser
 
@@ -69,3 +70,43 @@ def test_without_webgpu_there_is_a_sentence(live):
     page = live.open(NOTEBOOK)
     printed = live.execute(page, "from tcgpu.engines.webgpu import device; print(device.why_missing())")
     assert printed.startswith("this browser has")
+
+
+def test_the_explorer_runs_on_the_browsers_gpu(live_site, chromium, root):
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=SOON)
+    with serving(live_site) as address, browsing(address, chromium, WITH_WEBGPU) as live:
+        page = live.open("explorer.ipynb")
+        live.run(page)
+        live.scroll_to(page, ".tcgpu-explorer")
+        panel = Panel(page)
+        menu = panel.whole.locator(".tcgpu-bar select")
+        expect(menu).to_contain_text("swiftshader", ignore_case=True)
+        labels = menu.locator("option").all_text_contents()
+        (place,) = [k for k, label in enumerate(labels) if "swiftshader" in label.lower()]
+        assert labels[place].endswith("software"), labels  # and so it is not the default
+        menu.select_option(index=place)
+        panel.click("cpu")
+        panel.click("Run")
+        expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
+        rows = panel.saved()
+        assert {(row["engine"], row["gpu_backend"], row["triangles"]) for row in rows} == {("webgpu", "browser", "450")}
+        assert 0 < float(rows[0]["kernel_ms"]) <= float(rows[0]["process_ms"])
+        expect(panel.table).to_contain_text("swiftshader", ignore_case=True)
+        screenshot(root, page, "live_webgpu")
+        panel.turn_to("Sweep")
+        panel.whole.locator("select:visible", has_text="run on the engine above").select_option(
+            "run on the engine above"
+        )
+        panel.whole.locator(".noUi-handle-upper:visible").press("Home")
+        panel.click("Run")
+        expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
+        screenshot(root, page, "live_webgpu_sweep")
+        assert live.errors == []
+
+
+def test_the_explorer_says_how_to_get_a_browsers_gpu(live):
+    page = live.open("explorer.ipynb")
+    printed = live.execute(page, "import tcgpu; print(tcgpu.explore().engine.tooltip)")
+    assert "else the simulator. Your GPU, by WebGPU: this browser has " in printed

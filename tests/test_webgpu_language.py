@@ -111,6 +111,21 @@ def sum_of(span, pair):
     return total
 
 
+class Rest(NamedTuple):
+    begin: object
+    end: object
+
+
+@cuda.jit(device=True)
+def halved(rest, lower):
+    """A NamedTuple, from a parameter that changes."""
+    middle = (rest.begin + rest.end) // 2
+    if lower:
+        rest = Rest(rest.begin, middle)
+        return rest
+    return Rest(middle, rest.end)
+
+
 @cuda.jit(device=True)
 def filled(mine, start):
     for k in range(mine.size):
@@ -293,6 +308,25 @@ def functions(i, u, I, U, out):  # noqa: E741
     out[5, t] = -i[-1] + out[0, -1] * (t < 0)
 
 
+@kernel(OF_NUMBERS)
+def tuples(i, u, I, U, out):  # noqa: E741
+    """Variables that have tuples and change them, on paths and around loops; a row of a matrix."""
+    t = cuda.grid(1)
+    rest, pair, few = Rest(t, int64(1000)), (t, i[0]), (1, 2, 3)
+    while rest.end - rest.begin > 1:
+        rest = halved(rest, (rest.begin * 7 + rest.end) % 3 == t % 3)
+        pair = pair[1], pair[0]
+        if rest.end % 5 == 1:
+            pair = pair[0] + 1, int32(t)
+    out[0, t], out[1, t], out[2, t] = rest.begin, rest.end, pair[0] * 1000 + pair[1]
+    for few in ((4, 5, 6), few):  # noqa: B020
+        out[3, t] = out[3, t] * 10 + few[0] + few[2]
+    out[4, t] = few[1] + uint32(7) - 9
+    row = out[-8]
+    row[t] += t + out[4][t]
+    out[5, t] = row.size
+
+
 @kernel("void(int32[:, ::1])")
 def order_of_evaluation(out):
     """From left to right: an element is read before a later part changes it."""
@@ -433,8 +467,8 @@ def atomics(i, u, I, out):  # noqa: E741
 
 
 KERNELS = [
-    types_of_results, quotients, shifts_and_bits, variables_change_their_type, loops, conditions, functions, names,
-    barriers, threads_that_end_early, warps,
+    types_of_results, quotients, shifts_and_bits, variables_change_their_type, loops, conditions, functions, tuples,
+    names, barriers, threads_that_end_early, warps,
 ]  # fmt: skip
 
 

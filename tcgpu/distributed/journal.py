@@ -9,7 +9,7 @@ is damaged or repeated is refused, and the file is left as it is.
 import hashlib
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, replace
 
 import numpy as np
@@ -22,6 +22,13 @@ MAX_HEADING = 1 << 12  # bytes
 PART = b'{"part": '  # the start of every line of a part
 MAX_LINE = 256  # bytes of a line of a part
 HASH_BYTES = 1 << 26  # hashed at a time: a count can be interrupted in between
+OTHERS = {  # what a heading says in which this entry is the first that differs
+    "version": "a journal of another version of tcgpu; name a new file",
+    "journal": "a journal of {journal}, not of this verb",
+    "graph": "a journal of another graph, or of the same in another order",
+    "cut": "a journal of this graph in {parts} other parts: "
+    "resume it with the memory and the workers that it was begun with",
+}
 
 
 class Journal:
@@ -146,13 +153,9 @@ def _read_parts(text, first, graph, parts, path):
                 "without this line the part is counted again"
             )
         part, triangles = entry.get("part"), entry.get("triangles")
-        if type(part) is not int or type(triangles) is not int or not 0 <= part < len(parts):
-            raise GraphError(f"{where}: expected one of {len(parts)} parts and its triangles; {shown}")
-        most = (parts[part].last - parts[part].first) * graph.max_column
-        if not 0 <= triangles <= most:
-            raise GraphError(f"{where}: expected 0 to {most} triangles in this part; {shown}")
-        if parts[part] in done:
-            raise GraphError(f"{where}: this part is on an earlier line, too; {shown}")
+        known = type(part) is type(triangles) is int and 0 <= part < len(parts) and parts[part] not in done
+        if not known or not 0 <= triangles <= (parts[part].last - parts[part].first) * graph.max_column:
+            raise GraphError(f"{where}: expected one of {len(parts)} parts, once, and its triangles; {shown}")
         done[parts[part]] = triangles
     if len(rest) >= MAX_LINE or not (rest.startswith(PART) or PART.startswith(rest)):
         raise GraphError(f"{path}, line {len(lines) + 2}: expected a part; found {_shown(rest)}")
@@ -167,23 +170,9 @@ def _check_heading(text, heading, first, path):
     """GraphError unless the file's first bytes are this heading, a recognizable part of it, or nothing."""
     if not text or text.startswith(first) or len(text) >= len(MAGIC) and first.startswith(text):
         return
-    try:
+    reason = "not a journal of parts that are done; it is left as it is"
+    with suppress(Exception):  # it is no heading
         found = json.loads(text[:MAX_HEADING].split(b"\n")[0])
-        other_version = text.startswith(MAGIC) and found.get("version") != VERSION
-        known = other_version or all(isinstance(found[key], type(value)) for key, value in heading.items())
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        known = False
-    if not known:
-        reason = "not a journal of parts that are done; it is left as it is"
-    elif other_version:
-        reason = "a journal of another version of tcgpu; name a new file"
-    elif found["journal"] != heading["journal"]:
-        reason = f"a journal of {found['journal']}, not of {heading['journal']}"
-    elif found["graph"] != heading["graph"]:
-        reason = "a journal of another graph, or of the same in another order"
-    else:
-        reason = (
-            f"a journal of this graph in {found['parts']} other parts, not these {heading['parts']}: "
-            "resume it with the memory and the workers that it was begun with"
-        )
+        if text.startswith(MAGIC):
+            reason = next(says for key, says in OTHERS.items() if found.get(key) != heading[key]).format(**found)
     raise GraphError(f"{path}: {reason}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, roomy
 from tcgpu.files import COMPRESSIONS, as_text, compression, replacing, replacing_folder
 from tcgpu.formats import binary, edge_list, matrix_market, metis
 from tcgpu.graph import Graph, as_graph, known_count
@@ -50,6 +50,7 @@ log = logging.getLogger("tcgpu")
 _LABELS = "an edge list has labels only if they are distinct whole numbers from 0; .npz and folders keep them"
 
 
+@roomy
 def read(
     path: str | os.PathLike[str],
     format: str | None = None,
@@ -106,6 +107,7 @@ def open_folder(path: str | os.PathLike[str]) -> Graph:
     return graph
 
 
+@roomy
 def read_edges(
     path: str | os.PathLike[str],
     format: str | None = None,
@@ -121,6 +123,7 @@ def read_edges(
     return chosen.read_edges(name, base, n, **more)
 
 
+@roomy
 def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -> None:
     """Write a graph to a file or folder.
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu.arrays import bincount
 from tcgpu.engines.choice import NUMBA
 from tcgpu.engines.native import jit, run_threads, shares, uncounted
 
@@ -92,7 +93,8 @@ def lists(text, first, count, *, expected, skip, weighted):
     line_starts, word_starts = _starts(text, bounds), _starts(text, bounds, words=True)
     lengths, numbers = np.empty(line_starts[-1], np.int64), np.empty(word_starts[-1], np.int32)
     found = np.zeros((bounds.size - 1, 4), np.int64)  # of each chunk: lines, numbers, offset and kind of a fault
-    _run(_scan_lists, text, bounds, line_starts, word_starts, U64(count), skip, weighted, lengths, numbers, found)
+    scan = _scan_lists if NUMBA else _scan_words
+    _run(scan, text, bounds, line_starts, word_starts, U64(count), skip, weighted, lengths, numbers, found)
     _refuse_first_fault(text, found[:, 2:], expected, 1, count)
     return _close_gaps(lengths, line_starts, found[:, 0]), _close_gaps(numbers, word_starts, found[:, 1])
 
@@ -179,31 +181,74 @@ def _scan_tables(
     for chunk in range(worker, len(found), workers):
         part = data[bounds[chunk] : bounds[chunk + 1]]
         table = None if delimiter or values else _table(part, (TAB, SPACE, COMMA, SEMICOLON) if loose else (TAB, SPACE))
-        lines, width = (0, 0) if table is None else table.shape
-        if not lines or (table[:, :2] - low >= count).any() or (loose and 0 < widest < width):
+        ends, width, whole = table or (np.zeros((0, 2)), 0, [])
+        if not len(ends) or (ends - low >= count).any() or (loose and 0 < widest < width):
             _scan_rows(chunk, len(found), *given)  # tells what is wrong, too
             continue
-        place = slice(starts[chunk], starts[chunk] + lines)
-        u[place], v[place] = (table[:, :2] - low).T
-        found[chunk] = lines, lines, 0, 0, width, bounds[chunk], lines, lines * (width == 2), width
+        place = slice(starts[chunk], starts[chunk] + len(ends))
+        u[place], v[place] = (ends - low).T
+        first = np.append(0, np.flatnonzero(part == NEWLINE) + 1)[whole.argmax()]
+        of_whole = width * whole.any(), bounds[chunk] + first, whole.sum()
+        found[chunk] = len(ends), len(ends), 0, 0, *of_whole, len(ends) * (width == 2), width
 
 
 def _table(text, separators):
-    """The whole numbers of lines that all have the same number of them and one separator; None for other text."""
+    """Of lines of equally many columns, with one separator, two whole numbers, and numbers: the two, the columns, and
+    which lines have only whole numbers; None for other text."""
     text = text[(text != RETURN) | (np.append(text[1:], SPACE) != NEWLINE)]
-    ends = np.flatnonzero((text < 48) | (text > 57))
-    width = 1 + int((text[ends] == NEWLINE).argmax()) if ends.size else 0
-    if width < 2 or ends.size % width or text[ends[0]] not in separators:
+    digit = (text >= 48) & (text <= 57)
+    mark = text[digit.argmin()]
+    ends = np.flatnonzero((text == mark) | (text == NEWLINE))
+    width = 1 + int((text[ends] == NEWLINE).argmax())
+    if width < 2 or ends.size % width or mark not in separators:
         return None
-    lengths, expected = np.diff(ends, prepend=-1) - 1, np.full(width, text[ends[0]])
+    lengths, expected = np.diff(ends, prepend=-1) - 1, np.full(width, mark)
     expected[-1] = NEWLINE
-    if lengths.min() < 1 or lengths.max() > 18 or (text[ends].reshape(-1, width) != expected).any():
+    digit[ends] = True
+    others = np.flatnonzero(~digit)  # those of decimal numbers
+    cells = np.searchsorted(ends, others)
+    if not np.isin(text[others], list(b"+-.eE")).all() or (cells % width < 2).any() or lengths.min() < 1:
         return None
+    ends, lengths, marks = (each.reshape(-1, width) for each in (ends, lengths, text[ends]))
+    if lengths[:, :2].max() > 18 or (marks != expected).any():
+        return None
+    whole = np.ones(len(ends), bool)
+    whole[cells // width] = False
+    return _numbers(text, ends[:, :2].ravel(), lengths[:, :2].ravel()).reshape(-1, 2), width, whole
+
+
+def _numbers(text, ends, lengths):
+    """The whole numbers that end there and have so many digits, 18 at most."""
     numbers = np.zeros(ends.size, U64)
-    for k in range(lengths.max()):  # a digit of each number that has so many
+    for k in range(lengths.max(initial=0)):  # a digit of each number that has so many
         more = lengths > k
         numbers[more] = numbers[more] * U64(10) + text[ends[more] - lengths[more] + k] - U64(48)
-    return numbers.reshape(-1, width)
+    return numbers
+
+
+def _scan_words(worker, workers, data, bounds, line_starts, word_starts, most, skip, weighted, lengths, numbers, found):
+    """As `_scan_lists`, fast without a compiler for chunks of whole numbers and blanks."""
+    given = data, bounds, line_starts, word_starts, most, skip, weighted, lengths, numbers, found
+    for chunk in range(worker, len(found), workers):
+        part = data[bounds[chunk] : bounds[chunk + 1]]
+        digit = (part >= 48) & (part <= 57)
+        begins, ends = np.flatnonzero(np.diff(digit, prepend=False)).reshape(-1, 2).T
+        lines = np.flatnonzero(part == NEWLINE)
+        line = np.searchsorted(lines, begins)
+        words = bincount(line, minlength=lines.size)
+        place = np.arange(line.size) - (np.cumsum(words) - words)[line] - skip
+        named = (place >= 0) & (place % (1 + weighted) == 0)
+        returns = (part == RETURN) & (np.append(part[1:], SPACE) == NEWLINE)
+        known = digit | (part == SPACE) | (part == TAB) | (part == NEWLINE) | returns
+        missing = (words > 0) & ((words < skip) | ((words - skip) % (1 + weighted) > 0))
+        x = _numbers(part, ends[named], np.minimum(ends - begins, 19)[named]) - U64(1)
+        if not known.all() or missing.any() or (ends - begins).max(initial=0) > 18 or (x >= most).any():
+            _scan_lists(chunk, len(found), *given)  # tells what is wrong, too
+            continue
+        count = bincount(line[named], minlength=lines.size)
+        lengths[line_starts[chunk] :][: lines.size] = np.where(words > 0, count, -1 if skip else 0)
+        numbers[word_starts[chunk] :][: x.size] = x
+        found[chunk, :2] = lines.size, x.size
 
 
 @jit

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tcgpu.api import opened
-from tcgpu.errors import KernelError
+from tcgpu.errors import KernelError, roomy
 from tcgpu.insight.faults import CheckedRun
 from tcgpu.insight.gpus import PROBED, Gpu, gpu_of, registers_of
 from tcgpu.insight.recorder import record
@@ -37,6 +37,7 @@ __all__ = ["Trace", "Traces", "trace", "trace_launch", "trace_plan"]
 SLOWDOWN = 4  # of the simulator while it records
 
 
+@roomy
 def trace(
     graph,
     method: str | Method | Sequence[str | Method],

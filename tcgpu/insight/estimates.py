@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from tcgpu.engines import runtime
+from tcgpu.errors import roomy
 from tcgpu.graph import as_graph
 from tcgpu.insight.demand import Steps, each_takes, join
 from tcgpu.insight.events import SECTOR
@@ -125,6 +126,7 @@ class Estimates(list):
         return self.rows()._repr_html_()
 
 
+@roomy
 def estimate(
     graph,
     method: str | Method | Sequence[str | Method],

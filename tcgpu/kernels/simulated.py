@@ -81,8 +81,13 @@ def forecast(run):
     return 0.0
 
 
-def check(what, seconds, way_out="take engine='cpu' without a method, or a smaller graph, or run it on a GPU"):
-    """Announce a long run in the simulator; GraphError if it needs more than the limit.
+def check(
+    what,
+    seconds,
+    way_out="take engine='cpu' without a method, or a smaller graph, or run it on a GPU",
+    where="in the simulator",
+):
+    """Announce a long run in the simulator, or somewhere else; GraphError if it needs more than the limit.
 
     way_out: what may be done instead, in every verb that runs this. Methods for GPUs do not run on engine "cpu".
 
@@ -99,13 +104,13 @@ def check(what, seconds, way_out="take engine='cpu' without a method, or a small
             if seconds <= most
             else f"; at most {most:,} seconds can be allowed"
         )
-        raise GraphError(f"{what} would take about {duration(seconds)} in the simulator: {way_out}{allow}")
+        raise GraphError(f"{what} would take about {duration(seconds)} {where}: {way_out}{allow}")
     if _forecasting.get():
         raise _Forecast(seconds)
     if limit is not None:
         limit.checked = True
         if seconds > NOTICE and allowed is None:
-            log.warning("%s takes about %s in the simulator; if that is too long, %s", what, duration(seconds), way_out)
+            log.warning("%s takes about %s %s; if that is too long, %s", what, duration(seconds), where, way_out)
 
 
 def work(graph, microseconds=0, row_us=0):

@@ -250,15 +250,20 @@ def plan(graph, k, at_edges=False):
 
 
 def simulated_work(graph, k, many):
-    """Microseconds in the simulator. many: tiles. A column has at most the sets of a clique of as many edges."""
+    """Microseconds in the simulator. many: tiles."""
     if not runtime.estimates_time:
         return 0
-    sets, edges = 0.0, np.zeros(graph.n)
-    if k > LEAST and 0 < many <= FEW_TILES:
-        for found in cpu.list_triangles(as_graph(graph), 1 << 20, "natural"):
-            edges += bincount(found[:, 0], minlength=graph.n)
-    rows = np.sqrt(2 * edges + 0.25) + 0.5
-    for size in range(2, k - 2):
-        sets += edges.sum()  # the cliques of `size` rows
-        edges *= np.maximum(rows - size, 0) / (size + 1)
+    sets = sets_of_rows(as_graph(graph), k - 3) if k > LEAST and 0 < many <= FEW_TILES else 0
     return int(TILE_US * many + SET_US * sets)
+
+
+def sets_of_rows(graph, most):
+    """Sets of 2 to `most` rows of a column that are cliques, at most: as many as where its edges make up one clique."""
+    sets, edges = 0.0, np.zeros(graph.n)
+    for found in cpu.list_triangles(graph, 1 << 20, "natural"):
+        edges += bincount(found[:, 0], minlength=graph.n)
+    rows = np.sqrt(2 * edges + 0.25) + 0.5
+    for size in range(2, most + 1):
+        sets += edges.sum()
+        edges *= np.maximum(rows - size, 0) / (size + 1)
+    return sets

@@ -9,15 +9,34 @@ the sum over its edges. `count_cycles` only counts the cycles of a graph, and th
 
 import numpy as np
 
-from tcgpu.arrays import repeat
+from tcgpu.arrays import bincount, repeat
 from tcgpu.cpu.edge_tally import add
 from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.neighbourhoods import dense_rows, first_dense
 from tcgpu.cpu.per_vertex import MAX_COPIES
+from tcgpu.engines.choice import NUMBA
 from tcgpu.engines.native import inline, jit, popcount, run_threads, stoppable, stopped, uncounted
+from tcgpu.kernels import simulated
 
+STEP_US, EDGE_STEPS = 2, 4  # microseconds of a step of the loops here without Numba; steps of an edge
 I64 = np.int64
 U64 = np.uint64
+
+
+def check_time(what, graph, steps):
+    """Without Numba, announce long work; GraphError beyond the limit. steps(graph in degree order): their number."""
+    if not NUMBA:
+        seconds = simulated.seconds(0, STEP_US * steps(graph.ordered("degree")))
+        simulated.check(what, seconds, "take a smaller graph, or a Python that has Numba", "without Numba")
+
+
+def steps_of_cycles(graph, base):
+    """How many steps `_add_cycles` takes, about: paths of two edges, and words of pairs of dense vertices."""
+    lengths, dense = graph.column_lengths, graph.n - base
+    before = graph.degrees - lengths  # neighbours to which a path may go on: below `base` where both others are not
+    before[base:] = bincount(graph.row_idx[: graph.col_ptr[base]], minlength=graph.n)[base:]
+    before[:base] += (lengths[:base] - 1) // 2
+    return EDGE_STEPS * graph.m + int(before @ lengths) + dense**2 * (dense + 128) // 256
 
 
 def count_cycles(graph):

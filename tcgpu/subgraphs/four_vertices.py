@@ -33,12 +33,12 @@ from tcgpu.api import opened
 from tcgpu.arrays import blocks
 from tcgpu.cpu.per_vertex import edge_blocks, sum_at_ends, sum_over_neighbours
 from tcgpu.declarations import CUDA
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, roomy
 from tcgpu.graph import as_graph
 from tcgpu.progress import underway
 from tcgpu.registry import check_engine, on_engine
 from tcgpu.subgraphs import on_device as device_motifs
-from tcgpu.subgraphs.four_at_edges import cliques_at, cycles_at
+from tcgpu.subgraphs.four_at_edges import check_time, cliques_at, cycles_at, steps_of_cycles
 from tcgpu.subgraphs.of_k_vertices import PATH_OF_3, TRIANGLE, by_formula
 from tcgpu.suggest import unknown
 
@@ -52,6 +52,7 @@ PLACES = "graph", "vertex", "edge"
 MOST_TREES = 2**61  # paths and stars at a vertex: a sum over its edges is at most three times as large
 
 
+@roomy
 def motifs(
     graph: Any,
     per: str = "graph",
@@ -110,6 +111,8 @@ def _orbits(graph, by_edge, on_device):
         counted = counted if by_edge else [sum_at_ends(own, each, each) for each in counted]
     else:
         support = cpu.support(own, "natural")
+        steps = int(own.column_lengths[own.row_idx].sum()) + 4 * int(support.sum())
+        check_time("counting orbits", own, lambda own: 3 * steps_of_cycles(own, own.n) + steps)
         counted = [*cliques_at(own, support, by_edge), cycles_at(own, by_edge)]
     if not by_edge:
         found = _at_vertices(own, support, counted)

@@ -36,13 +36,14 @@ from tcgpu.engines.native import (
     stoppable,
     stopped,
 )
-from tcgpu.errors import GraphError, MethodError
+from tcgpu.errors import GraphError, MethodError, roomy
 from tcgpu.graph import Graph, as_graph
 from tcgpu.kernels.chatterjee import combinations
 from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, check_engine, named, on_engine
 from tcgpu.subgraphs import on_device as device_motifs
-from tcgpu.subgraphs.four_at_edges import count_cycles
+from tcgpu.subgraphs.cliques import sets_of_rows
+from tcgpu.subgraphs.four_at_edges import EDGE_STEPS, check_time, count_cycles, first_dense, steps_of_cycles
 from tcgpu.suggest import unknown
 
 KINDS = ("clique", "independent", "connected")
@@ -61,6 +62,7 @@ I64 = np.int64
 U64 = np.uint64
 
 
+@roomy
 def count_subgraphs(
     graph: Any,
     k: int,
@@ -130,6 +132,7 @@ def cliques(graph: Any, k: int, **options: Any) -> int:
 def _cliques(graph, k):
     if k <= 3:
         return (graph.n, graph.m, 0)[k - 1] or cpu.count(cpu.in_order(graph, "auto", "count"))
+    check_time(f"counting cliques of {k} vertices", graph, lambda own: steps_of_cliques(own, k))
     own = graph.ordered("degree")  # which makes the longest column short
     workers, longest = marking_workers(own), own.max_column
     if k > longest + 1:
@@ -142,6 +145,13 @@ def _cliques(graph, k):
     run_threads(_grow_cliques, own.col_ptr, own.row_idx, k, *hubs, queue, places, local, at, masks, found,
                 workers=workers, queue=stoppable(queue, own.m) if k == 4 else queue)  # fmt: skip
     return int(found.sum())
+
+
+def steps_of_cliques(graph, k):
+    """How many steps `_grow_cliques` takes, at most, about: rows that are read, and sets of rows."""
+    lengths = graph.column_lengths
+    read = lengths[graph.row_idx[lengths[graph.col_of] >= k - 1]]
+    return EDGE_STEPS * read.size + int(read.sum()) + sets_of_rows(graph, k - 2)
 
 
 def _connected(graph, k):
@@ -189,6 +199,8 @@ def by_formula(graph, k, enumerated=None):
         paths = sum_exactly(degree * (degree - 1) // 2) - 3 * triangles
         found[3] = {PATH_OF_3: paths, TRIANGLE: triangles}
     if k >= 4:
+        if not enumerated:
+            check_time("counting subgraphs of 4 vertices", graph, _steps_of_both)
         cliques, cycles = enumerated[1:] if enumerated else (_cliques(graph, 4), count_cycles(graph))
         diamonds = sums[1] - 6 * cliques
         cycles -= diamonds + 3 * cliques
@@ -199,6 +211,10 @@ def by_formula(graph, k, enumerated=None):
         stars -= paws + 2 * diamonds + 4 * cliques
         found[4] = dict(zip(SHAPES_OF_4, (paths, stars, cycles, paws, diamonds, cliques), strict=True))
     return found
+
+
+def _steps_of_both(graph):
+    return steps_of_cycles(graph, first_dense(graph)) + steps_of_cliques(graph, 4)
 
 
 def _cliques_of_complement(graph, k):

@@ -60,7 +60,7 @@ def truss_engine(engine: str | None = None) -> str:
     """Return what finds trusses here: the engine that is named, else the GPU if there is one, else "cpu"."""
     if engine == "cpu" or engine is None and ENGINE != "gpu":
         return "cpu"
-    check_engine("a truss", engine, CUDA)
+    check_engine("a truss", engine, (*CUDA, "cpu"))
     return engine_of(K_TRUSS, engine)
 
 

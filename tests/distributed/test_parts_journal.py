@@ -96,9 +96,9 @@ def test_a_journal_is_created_where_a_dangling_link_leads(path, tmp_path):
             "a journal of another graph, or of the same in another order",
         ),
         ({"graph": GRAPH.ordered("degree")}, "a journal of another graph, or of the same in another order"),
-        ({"verb": "triangles"}, "a journal of tcgpu count, not of tcgpu triangles"),
-        ({"parts": slices(GRAPH, 4)}, "a journal of this graph in 5 other parts, not these 4"),
-        ({"parts": slices(GRAPH, 5, sample=7)}, "a journal of this graph in 5 other parts, not these 5"),
+        ({"verb": "triangles"}, "a journal of tcgpu count, not of this verb"),
+        ({"parts": slices(GRAPH, 4)}, "a journal of this graph in 5 other parts: "),
+        ({"parts": slices(GRAPH, 5, sample=7)}, "a journal of this graph in 5 other parts: "),
     ],
 )
 def test_a_journal_of_another_count_is_refused(path, options, message):
@@ -198,19 +198,19 @@ def test_a_damaged_last_line_is_refused(path, end):
 )
 def test_an_invalid_part_is_refused(path, part, triangles):
     written(path, part=part, triangles=triangles, seconds=0.5)
-    refused(path, "journal, line 4: expected one of 5 parts and its triangles; found")
+    refused(path, "journal, line 4: expected one of 5 parts, once, and its triangles; found")
 
 
 @pytest.mark.parametrize("triangles", [-1, 10**6, 10**30])
 def test_an_impossible_count_is_refused(path, triangles):
     written(path, part=1, triangles=triangles, seconds=0.5)
-    refused(path, "journal, line 4: expected 0 to [0-9]+ triangles in this part; found")
+    refused(path, "journal, line 4: expected one of 5 parts, once, and its triangles; found")
 
 
 @pytest.mark.parametrize("triangles", [13, 12])
 def test_a_repeated_part_is_refused(path, triangles):
     written(path, part=3, triangles=triangles, seconds=0.5)
-    refused(path, "journal, line 4: this part is on an earlier line, too; found")
+    refused(path, "journal, line 4: expected one of 5 parts, once, and its triangles; found")
 
 
 @pytest.mark.parametrize("place", range(0, 500, 7))

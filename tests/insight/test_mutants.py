@@ -12,7 +12,8 @@ from collections import Counter
 from typing import NamedTuple
 
 import pytest
-from kernel_shapes import kernel_modules
+import sampling
+from kernel_shapes import every_kernel, kernel_modules
 from sampling import share
 
 from tcgpu.engines import runtime, simulator
@@ -141,10 +142,15 @@ def mutated(monkeypatch, tmp_path):
             for name, value in list(vars(user).items()):
                 if id(value) in own:
                     monkeypatch.setattr(user, name, getattr(module, own[id(value)]))
+        forget()
+
+    def forget():
         simulator._rewritten.cache_clear()  # it knows which functions wait for others
+        for each in every_kernel():
+            each.compiled.pop("webgpu", None)  # with the functions that it calls
 
     yield put
-    simulator._rewritten.cache_clear()
+    forget()
     for method, content in kept.items():
         vars(method).clear()
         vars(method).update(content)
@@ -179,6 +185,25 @@ def test_faults_that_are_put_into_our_kernels_are_found(mutated, monkeypatch, mu
     monkeypatch.setattr(checking, "MOST_PROBLEMS", 1)
     mutated(mutant)
     assert found_by_check(mutant.method) == mutant.kind
+
+
+@pytest.mark.parametrize("mutant", share([each for each in MUTANTS if each.kind == "count"], "webgpu", of=9), ids=title)
+def test_wrong_counts_are_wrong_by_webgpu_too(mutated, mutant):
+    if reason := runtime.why_missing("webgpu"):
+        pytest.skip(reason)
+    mutated(mutant)
+    method, wrong = METHODS[mutant.method], 0
+    for name, graph in checking.reference_graphs().items():
+        shapes = checking.Check(method, None, {}).shapes()
+        for shape in shapes if sampling.full else shapes[:1]:
+            counts = []
+            for engine in ("sim", "webgpu"):
+                with runtime.using(engine):
+                    counts.append(method.plan(graph, **shape).count())
+            in_simulator, by_webgpu = (count != checking.triangles_of(graph) for count in counts)
+            assert in_simulator == by_webgpu, (name, shape, counts)
+            wrong += by_webgpu
+    assert wrong
 
 
 def test_nearly_all_of_them_are_found():

@@ -1105,6 +1105,20 @@ def test_every_picture_of_a_trace_is_drawn(tracing):
 
 
 @pytest.mark.sim
+def test_a_trace_is_drawn_once(tracing, monkeypatch):
+    drawn, page = [], tracing.traces
+    monkeypatch.setattr(page, "draw_charts", drawn.append)
+    ran(tracing)
+    assert [len(rows) for rows in drawn] == [2]  # where it takes a second, after each method, too
+    monkeypatch.setattr(panel, "DRAW_EVERY", -1.0)
+    ran(tracing)
+    assert [len(rows) for rows in drawn] == [2, 1, 2]
+    for k, method in enumerate(("column_block", "naive"), 4):
+        page.of.value = method
+        assert len(drawn) == k and page.kernel.value in page.kernel.options
+
+
+@pytest.mark.sim
 def test_the_kernel_of_a_trace_can_be_picked(explore):
     explorer = explore(tcgpu.generate.rmat(6, edge_factor=6, seed=1), ["adaptive"], order="degree")
     turn_to(explorer, explorer.traces)

@@ -13,6 +13,7 @@ from tcgpu.engines.webgpu.numbers import (
     WGSL,
     Array,
     NotInWgsl,
+    Parts,
     Several,
     Value,
     bare,
@@ -161,10 +162,7 @@ class Expressions(Integers):
 
     def of_Name(self, node):
         if node.id in self.env:
-            value = self.env[node.id]
-            if value is None:
-                self.refuse(node, "what it is depends on the path by which the program came here")
-            return value
+            return self.kept(node.id, node)
         if node.id in self.local:
             self.refuse(node, "it has no value yet here")
         value = self.named(node)
@@ -175,6 +173,15 @@ class Expressions(Integers):
             return Value(self.numbers.constant(value, kind), kind)
         if value is None or isinstance(value, (float, np.ndarray, CallersFunction)):
             self.refuse(node, "a kernel for WebGPU has no value of this kind")
+        return value
+
+    def kept(self, name, node):
+        """What a variable has."""
+        value = self.env[name]
+        if value is None:
+            self.refuse(node, "what it is depends on the path by which the program came here")
+        if isinstance(value, Parts):
+            return Several(tuple(self.kept(part, node) for part in value.names), value.fields)
         return value
 
     def of_Tuple(self, node):
@@ -332,7 +339,19 @@ class Expressions(Integers):
             if index.literal is None:
                 self.refuse(node, "which element of a tuple must be known when the kernel is translated")
             return of.items[index.literal]
+        if isinstance(of, Array) and len(of.sizes) == 2 and isinstance(index, Value):
+            return self.row(of, index)
         return self.load(of, index)
+
+    def row(self, array, index):
+        """A row of a matrix."""
+        rows, size = array.sizes
+        if index.literal is not None and index.literal < 0:
+            index = self.numbers.operate("sub", rows, literal(-index.literal))
+        offset = self.numbers.operate("mul", self.numbers.cast(index, "u32"), size)
+        if array.offset is not None:
+            offset = self.numbers.operate("add", array.offset, offset)
+        return replace(array, offset=self.temporary(offset), sizes=(size,))
 
     def sliced(self, array, node):
         """The elements of an array from one on."""
@@ -566,7 +585,8 @@ class Expressions(Integers):
             name = self.temporary(Value(text, made.returns[0]), kind).text
         if len(made.returns) == 1:
             return Value(name, made.returns[0], uniform)
-        return Several(tuple(Value(f"{name}.r{k}", kind, uniform) for k, kind in enumerate(made.returns)))
+        items = (Value(f"{name}.r{k}", kind, uniform) for k, kind in enumerate(made.returns))
+        return Several(tuple(items), made.fields)
 
     def barrier(self, text):
         """A line at which threads wait for each other."""

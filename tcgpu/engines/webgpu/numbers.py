@@ -57,6 +57,14 @@ class Several:
     fields: tuple = ()
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What a variable is that has a tuple: the names of a variable for each item."""
+
+    names: tuple
+    fields: tuple
+
+
 def mapped(change, value):
     """The value, changed; of a Several, each item."""
     if isinstance(value, Several):

@@ -31,6 +31,7 @@ from tcgpu.engines.webgpu.numbers import (
     Array,
     NotInWgsl,
     Numbers,
+    Parts,
     Several,
     Value,
     bare,
@@ -91,6 +92,7 @@ class Made:
 
     name: str
     returns: tuple | None = None  # types
+    fields: tuple = ()  # of a NamedTuple that it returns
     varies: bool = False  # whether threads may get different results for the same arguments
 
 
@@ -315,7 +317,7 @@ class Function(Expressions):
             self.flow, self.guard, self.masks = True, None, []
             for arg, value in zip(self.definition.args.args, self.given, strict=True):
                 self.env[arg.arg] = inside = self.parameter(arg.arg, value, arg.arg in stored)
-                if arg.arg in stored and isinstance(inside, Value):
+                if arg.arg in stored and isinstance(inside, (Value, Several)):
                     self.assign_name(arg.arg, inside)  # WGSL cannot assign to a parameter
             if self.masked:
                 self.guard = self.slot("bool")
@@ -372,7 +374,7 @@ class Function(Expressions):
     def variable(self, name, ending=""):
         """The name of a variable in WGSL, or of what belongs to it and has this ending: no two are the same."""
         if (name, ending) not in self.texts:
-            text = safe(name.replace(" ", "_")) + ending
+            text = safe(re.sub("[ .]", "_", name)) + ending
             text = f"{text}_" if not ending and re.search(r"^t\d+$|_\d+$", text) else text
             while text in self.module.taken or text in self.texts.values():
                 text += "_"
@@ -380,8 +382,14 @@ class Function(Expressions):
         return self.texts[name, ending]
 
     def assign_name(self, name, value):
+        if isinstance(value, Several):  # a variable for each item
+            parts = tuple(f"{name}.{item}" for item in value.fields or range(len(value.items)))
+            for part, item in zip(parts, self.fixed(self.whole(value)).items, strict=True):
+                self.assign_name(part, item)
+            self.env[name] = Parts(parts, value.fields)
+            return
         if not isinstance(value, Value):
-            self.env[name] = self.fixed(self.whole(value))
+            self.env[name] = value
             return
         if isinstance(value.literal, bool):
             value = Value(self.numbers.constant(value.literal, "bool"), "bool")
@@ -555,6 +563,7 @@ class Function(Expressions):
         if any(not isinstance(item, Value) for item in items):
             self.refuse(node, "a device function for WebGPU returns numbers")
         if self.made and items:
+            self.made.fields = getattr(value, "fields", ())
             self.returns(items)
         elif not self.guard:
             self.line("return;")

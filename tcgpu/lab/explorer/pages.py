@@ -1,7 +1,7 @@
 """The pages below the cards: the measurements that Run makes for each page, their rows, and the charts of these.
 
 Run calls `begin`, which reads the controls. Then, in the explorer's thread, it calls `forecast` and then `measure` for
-each method on each graph, and `draw` after each row.
+each method on each graph, and `draw` at the end; in a long run, now and then before.
 """
 
 import ipywidgets as widgets

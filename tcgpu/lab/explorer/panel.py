@@ -9,7 +9,7 @@ import traitlets
 
 from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
-from tcgpu.errors import GraphError, TcgpuError
+from tcgpu.errors import GraphError, TcgpuError, too_large
 from tcgpu.graph import Graph
 from tcgpu.hardware import webgpu_device
 from tcgpu.kernels import simulated
@@ -202,13 +202,13 @@ class Explorer(widgets.VBox):
         """Measure each method on one graph; `refused` collects the methods that cannot run."""
         graph, rows = self._graph(source), []
         for k, run in enumerate(runs):
+            if page.rows and time.monotonic() - self._drawn > DRAW_EVERY:  # a chart takes longer to draw than a count
+                page.draw()
+                self._drawn = time.monotonic()
             self._show_activity(page.describe(source, run))
             with part(k, len(runs)), self._refusing(run, refused):
                 rows.append(page.measure(source, graph, run))
                 page.rows.append(rows[-1])
-                if time.monotonic() - self._drawn > DRAW_EVERY:  # a chart takes longer to draw than a count
-                    page.draw()
-                    self._drawn = time.monotonic()
         check_agreement([row for row in rows if "triangles" in row])
 
     @contextlib.contextmanager
@@ -353,8 +353,8 @@ class Explorer(widgets.VBox):
         words = str(problem)
         if isinstance(problem, OSError) and problem.filename:
             words = f"{problem.filename}: {problem.strerror}"
-        elif isinstance(problem, MemoryError):
-            words = f"this takes more memory than there is here; take a smaller graph ({problem})"
+        elif short := too_large("this", problem):
+            words = str(short)
         elif isinstance(problem, Exception) and not isinstance(problem, EXPECTED):
             self.failure, words = problem, f"{type(problem).__name__}: {problem}"
         if words not in self.message:

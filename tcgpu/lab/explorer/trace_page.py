@@ -79,7 +79,10 @@ class TracePage(Page):
     def measure(self, source, graph, run):
         row, trace = run.run(graph)
         self.traces[label_of(row)] = trace
-        elements.set_options(self.of, self.traces)
+        with elements.LOCK:  # the run draws, not each control that is set
+            shown, self._shown = self._shown, False
+            elements.set_options(self.of, self.traces)
+            self._shown = shown
         return row
 
     def note_of(self, rows):
@@ -106,10 +109,11 @@ class TracePage(Page):
         return PICTURES[self.picture.value](trace, kernel, self.by.value)
 
     def _method_changed(self):
-        trace = self.traces.get(self.of.value)
+        trace, shown = self.traces.get(self.of.value), self._shown
+        self._shown = False
         self.kernel.options = _kernels(trace) if trace else ()
         self.kernel.value = trace.main().kernel if trace else None
-        self.draw()
+        self.show(shown)
 
 
 def _kernels(trace):
