@@ -491,7 +491,7 @@ def main(argv=None):
     )
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("--methods", metavar="M,M", help="which methods, separated by commas; default: the suite's")
-    parser.add_argument("--engine", metavar="E", help="gpu, sim or cpu; default: the first of each method that is here")
+    parser.add_argument("--engine", metavar="E", help="gpu, webgpu, sim or cpu; default: the first here")
     parser.add_argument("--repeats", metavar="N", type=int, default=REPEATS, help="runs of which the median counts")
     parser.add_argument("--share", metavar="X", type=float, default=1.0, help="of the size of the suite's graphs")
     parser.add_argument("--max-seconds", metavar="S", type=float, help="how long a run in the simulator may take")

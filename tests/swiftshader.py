@@ -20,7 +20,6 @@ def offer(chromium):
     for folder in folders:
         if (folder / DRIVER).exists():
             os.environ.setdefault("VK_ADD_DRIVER_FILES", str(folder / DRIVER))
-            os.environ.setdefault("NODEVICE_SELECT", "1")  # Mesa's choice among GPUs complains without a screen
             load(folder)
             return
 

@@ -18,8 +18,8 @@ from sampling import share
 
 import tcgpu
 from tcgpu import datasets, records
-from tcgpu.engines.choice import ENGINE
 from tcgpu.generators import GENERATORS
+from tcgpu.hardware import timed_engine
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import Explorer, charts, elements, graph_card, method_run, panel, sweep_page, trace_page
 
@@ -745,7 +745,7 @@ def test_the_defaults_are_those_that_the_notebook_speaks_of(explore, root):
     assert "On the right are methods on a real GPU and a large graph" in text and explorer.page is explorer.compare
     assert explorer.compare.recorded[0]["engine"] == "gpu" and explorer.compare.recorded[0]["edges"] > 10**6
     assert "Without a GPU, times are estimated for *a full GPU*" in text
-    assert explorer.sweep.way.value == (sweep_page.RUN if ENGINE == "gpu" else sweep_page.FULL)
+    assert explorer.sweep.way.value == (sweep_page.FULL if timed_engine() == "sim" else sweep_page.RUN)
     assert explorer.sweep.baseline.value == "naive"
     assert {row["edges"] > 10**6 for row in records.reference("sweep")} == {True}  # the grey lines
     assert "what takes too long: *max seconds*" in text and explorer.max_seconds.value == ""

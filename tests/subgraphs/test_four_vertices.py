@@ -198,7 +198,7 @@ def test_engines_and_progress(verb):
     shown = []
     assert verb([(0, 1)], engine="cpu", progress=lambda *done: shown.append(done)) == verb([(0, 1)])
     assert shown[-1] == (1.0, 1.0)
-    with pytest.raises(EngineError, match="no engine 'cuda'; there are gpu, sim, cpu"):
+    with pytest.raises(EngineError, match="no engine 'cuda'; there are gpu, webgpu, sim, cpu"):
         verb([(0, 1)], engine="cuda")
 
 

@@ -1,6 +1,7 @@
 """A WebGPU device through the package wgpu, which brings wgpu-native: Vulkan, Metal or Direct3D 12."""
 
 import importlib.util
+import os
 import re
 import time
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ def missing():
 
 def adapters():
     """Pairs: what DeviceInfo says of an adapter, but for its number, and the adapter."""
+    if "XDG_RUNTIME_DIR" not in os.environ:
+        os.environ.setdefault("NODEVICE_SELECT", "1")  # Mesa's choice among GPUs complains where there is no screen
     import wgpu
     from wgpu.backends.wgpu_native import extras
 

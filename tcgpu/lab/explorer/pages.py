@@ -21,7 +21,8 @@ TIMINGS_NOTE = (
     "Kernel: from the first to the last kernel. Process: with allocation, set-up and reading the result. "
     "Total: with cleaning and ordering the edges. All three are of the same runs."
 )
-SIMULATOR_NOTE = "The simulator is a Python program: its times grow with the work, but they are not a GPU's times."
+SIMULATOR_NOTE = "The simulator is a Python program: its times grow with the work, but they are not a GPU's times. "
+SOFTWARE_NOTE = "A software device is a program: its counts are right, its times are not a GPU's times."
 
 
 class PageRows(Rows):
@@ -105,7 +106,8 @@ class Page(widgets.VBox):
     def note_of(self, rows):
         """The note below the charts."""
         simulated = any(row["engine"] == "sim" for row in rows)
-        return self._left_out + (SIMULATOR_NOTE if simulated else "")
+        software = any(row.get("gpu_kind") == "software" and row["engine"] == "webgpu" for row in rows)
+        return self._left_out + SIMULATOR_NOTE * simulated + SOFTWARE_NOTE * software
 
     def lines(self, rows, css_class=""):
         """The table's lines, as pairs (CSS class, cells)."""

@@ -46,7 +46,7 @@ class SweepPage(Page):
         super().__init__(190)
         self._measured = {}  # GraphSource, label and settings of the run -> row
         self._order = "natural"  # of the record that is drawn
-        self._records = records.records("sweep")
+        self._records = records.records("sweep") | records.records("webgpu-sweep")
         simulated = timed_engine() == "sim"
         nonzeros, edges = [(f"{k:g}", k) for k in NONZEROS], [(f"{m:,}", m) for m in EDGES]
         self.limits = widgets.SelectionRangeSlider(options=nonzeros, value=(1, 16), continuous_update=False)
