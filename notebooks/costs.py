@@ -45,18 +45,18 @@ def lookups(graph):
     return np.where(graph.column_lengths[graph.col_of] > 1, graph.column_lengths[graph.row_idx], 0)
 
 
-def warps(values):
-    """One value per thread as rows of 32 lanes, the last row filled up with 0."""
+def warps(values, lanes=LANES):
+    """One value per thread as rows of 32 lanes, or as many as are given, the last row filled up with 0."""
     values = np.asarray(values)
-    padded = np.zeros(-(-values.size // LANES) * LANES, values.dtype)
+    padded = np.zeros(-(-values.size // lanes) * lanes, values.dtype)
     padded[: values.size] = values
-    return padded.reshape(-1, LANES)
+    return padded.reshape(-1, lanes)
 
 
-def active_share(steps):
+def active_share(steps, lanes=LANES):
     """The share of all steps of the lanes of all warps in which the lane works; 1 if there are none."""
-    longest = warps(steps).max(axis=1, initial=0)
-    return float(np.sum(steps) / (LANES * longest.sum())) if longest.any() else 1.0
+    longest = warps(steps, lanes).max(axis=1, initial=0)
+    return float(np.sum(steps) / (lanes * longest.sum())) if longest.any() else 1.0
 
 
 def sectors(positions, bytes_each=4):

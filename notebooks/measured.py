@@ -508,6 +508,36 @@ def describe_sweep(curves, near=1.5):
     ]
 
 
+# -------------------------------------------------------------------------------------------------------------- WebGPU
+
+
+def kernel_times(rows):
+    """Kernel times in the record "webgpu": method -> graph -> (milliseconds by CUDA, by WebGPU)."""
+    found = {}
+    for row in rows:
+        graphs = found.setdefault(row["method"], {})
+        graphs.setdefault(row["graph"].removesuffix(" nonzeros per column"), {})[row["engine"]] = row["kernel_ms"]
+    return {
+        method: {graph: (ms["gpu"], ms["webgpu"]) for graph, ms in graphs.items()} for method, graphs in found.items()
+    }
+
+
+def webgpu_over_cuda(rows):
+    """How many times as long a kernel takes by WebGPU as by CUDA: method -> graph -> times."""
+    times = kernel_times(rows)
+    return {method: {graph: b / a for graph, (a, b) in graphs.items()} for method, graphs in times.items()}
+
+
+def ratio_table(ratios):
+    """The ratios of `webgpu_over_cuda`: a row a method, a column a graph."""
+    graphs = dict.fromkeys(graph for of in ratios.values() for graph in of)
+    rows = [
+        {"kernel": method} | {graph: f"{of[graph]:.2f}" if graph in of else "" for graph in graphs}
+        for method, of in ratios.items()
+    ]
+    return Table(rows, "kernel", *graphs)
+
+
 # ------------------------------------------------------------------------------------------------------- many workers
 
 

@@ -93,6 +93,11 @@ def common_rows(rows, p, p_end, q, q_end):
         "share": "share = 1 / 3",
         "open_days": "def open_days(u, v, w, uv, uw, vw):\n    return max(uv, uw, vw) - min(uv, uw, vw)",
     },
+    "13_your_gpu": {
+        "add_64": "def add_64(a, b):\n    return (a[0] + b[0]) % 2**32, (a[1] + b[1]) % 2**32",
+        "by_votes": "by_votes = each_adds",
+        "lies": "lies = 'lower'",
+    },
 }
 HANDED_IN = (  # whatever a reader may write
     [], [4], [[]], (1, 2), {3}, {}, {"threads": 0}, {"threads": (1, 2)}, {"thread": 1}, lambda *given: given, lambda: 0,

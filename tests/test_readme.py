@@ -15,6 +15,7 @@ import measured
 import readme_picture
 import tcgpu
 from tcgpu import records
+from tcgpu.lab import sweep
 from tcgpu.records import Rows
 
 # the comment above a table of records: which file, which column is shown, by which columns its rows and columns go; or
@@ -104,6 +105,23 @@ def recorded(records, shown, down, across, table):
         expected.append([name, *(f"{min(values):.3g}" if values else "-" for values in found)])
     print(f"the table should be\n{as_table(expected)}")
     return expected
+
+
+def test_the_tables_of_webgpu_are_the_records(root):
+    """Kernel times by WebGPU over those by CUDA; and the speedups of the sweep by both, for the rows of the table."""
+    page = (root / "docs" / "measured.md").read_text(encoding="utf-8")
+    section = page.partition("\n## WebGPU\n")[2].partition("\n## ")[0]
+    ratios, curves = (cells(part.splitlines()) for part in section.split("### The sweep"))
+    head, *rows = measured.ratio_table(measured.webgpu_over_cuda(records.reference("webgpu"))).table()
+    expected = [head, *([f"`{name}`", *(times or "-" for times in row)] for name, *row in rows)]
+    assert ratios == expected, f"the table should be\n{as_table(expected)}"
+    found = [
+        dict(records.speedup_curve(records.records(suite)[gpu + by], sweep.REPORT_COLUMNS))
+        for gpu in ("NVIDIA H200", "NVIDIA H100 80GB HBM3")
+        for suite, by in (("sweep", ""), ("webgpu-sweep", " by WebGPU, Vulkan"))
+    ]
+    expected = [[x, *(f"{curve[float(x)]:.3f}" for curve in found)] for x, *_ in curves[1:]]
+    assert len(expected) > 10 and curves[1:] == expected, f"the table should be\n{as_table(expected)}"
 
 
 def test_the_table_of_methods_has_all_of_them(root):

@@ -16,6 +16,7 @@ from tcgpu.errors import KernelError
 
 ALL_LANES = 0xFFFFFFFF
 LENGTHS = 5, -3  # constants of a module
+MINUS_FIVE = np.int32(-5)
 OF_NUMBERS = "void(int32[::1], uint32[::1], int64[::1], uint64[::1], int64[:, ::1])"
 SHAPES = [(3, 32), (2, 1), (1, 33), (2, 100)]  # blocks, threads
 ROWS = 12  # of the output, which has a column for each thread
@@ -383,8 +384,16 @@ def barriers(i, u, I, U, out):  # noqa: E741
         out[1, t] = cuda.syncthreads_count(thread % 3 == 1) * 10 + cuda.syncthreads_or(thread == 5)
     out[2, t] = turned(wide[1:] if False else low, uint32(thread * 3))
     cuda.syncthreads()
+    mine, pair, part = cuda.local.array(2, uint32), (thread, thread), kept[thread:]
+    mine[0] = thread
     high[thread] = int64(-1) << thread % 50
     cuda.syncthreads()
+    x = mine[0]
+    cuda.syncthreads()
+    y = pair[0]
+    cuda.syncthreads()
+    z = part[0]
+    out[4, t] = x + y * 100 + z * 10_000
     out[3, t] = high[(thread + 3) % cuda.blockDim.x] + cuda.syncthreads_and(thread < 100)
 
 
@@ -523,6 +532,12 @@ def test_sums_carry_over_words(engine, value):
 
 
 # ------------------------------------------------------------------------------------------------- what is not possible
+
+
+@cuda.jit(device=True)
+def same_ends(a, b):
+    a[0] = b[-1]
+    return a[0]
 
 
 @cuda.jit(device=True)
@@ -665,6 +680,16 @@ def has_too_many_indices(a):
     a[0, 1] = 3
 
 
+def reads_beyond_the_end(a):
+    mine = cuda.local.array((4, 2), int32)
+    a[0] = mine[3, 2]
+
+
+def passes_an_array_twice(a):
+    mine = cuda.local.array(4, int32)
+    a[0] = same_ends(mine, mine)
+
+
 def minimum_of_one(a):
     a[0] = min(a[0])
 
@@ -704,7 +729,8 @@ REFUSED = {
     has_arrays_of_16_bits: "32 or 64 bits", has_an_array_of_a_size_not_known: "a size is a constant",
     uses_what_was_never_assigned: "missing", changes_an_array_in_a_loop: "depends on the path",
     returns_arrays: "returns numbers", passes_too_few: "divided", passes_by_name: "by position",
-    has_too_many_indices: "an index is 1 number", minimum_of_one: "min and max", chains_calls: "`and`",
+    has_too_many_indices: "an index is 1 number", reads_beyond_the_end: "index 2 is beyond",
+    passes_an_array_twice: "no aliases", minimum_of_one: "min and max", chains_calls: "`and`",
     atomic_nand: "cuda.atomic.nand", chooses_numbers_by_or: "or", steps_by_nothing: "not 0",
 }  # fmt: skip
 
@@ -721,6 +747,36 @@ def test_what_webgpu_has_not_is_told_with_its_line(body):
 def test_types_that_webgpu_has_not_are_named(of):
     said = spoken(plain_numbers, "int32[::1]", of)
     assert of.partition("[")[0] in said and re.search(r'test_webgpu_language.py", line \d+', said)
+
+
+@kernel("void(int64[::1], int64[::1])")
+def copies(given, out):
+    for k in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        out[k] = given[k] + uint32(MINUS_FIVE)
+
+
+@kernel("void(int32[::1])")
+def keeps_much(out):
+    kept = cuda.shared.array(20_000, int32)
+    kept[cuda.threadIdx.x] = 1
+    out[0] = kept[0]
+
+
+def test_what_a_launch_may_not_be(engine):
+    a, b = engine.to_device(np.arange(5)), engine.to_device(np.arange(5))
+    engine.launch(copies, (2, 1), (4,), (a, b), 0, None)
+    assert np.asarray(b).tolist() == [2**32 - 5 + k for k in range(5)]
+    for blocks, threads, args, said in (
+        (2, 4, (a, a), "copies writes out, whose memory"),
+        ((2, 2), 4, (a, b), "one dimension"),
+        (2, (4, 4), (a, b), "one dimension"),
+        (2, 5000, (a, b), "5,000 threads"),
+    ):
+        with pytest.raises(KernelError, match=said):
+            engine.launch(copies, blocks, threads, args, 0, None)
+    with pytest.raises(KernelError, match="keeps_much has 80,000 bytes of shared memory"):
+        engine.launch(keeps_much, 1, 4, (engine.to_device(np.zeros(1, np.int32)),), 0, None)
+    engine.launch(copies, 0, 4, (a, b), 0, None)
 
 
 def test_atomic_operations_that_need_64_bits_are_named():

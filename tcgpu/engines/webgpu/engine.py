@@ -112,6 +112,7 @@ class Engine:
     # kernels
 
     def launch(self, kernel, blocks, threads, args, shared, stream):
+        blocks, threads = (self.one_dimension(kernel, sizes) for sizes in (blocks, threads))
         self.check_shape(kernel, threads, shared)
         signature = self.signature(kernel, args)
         known = kernel.compiled.setdefault(self.name, {})
@@ -128,6 +129,8 @@ class Engine:
                 words += [word & 0xFFFFFFFF, word >> 32][: 1 + (of.dtype.itemsize == 8)]
         params = np.array([*words, blocks], np.uint32).tobytes()
         bound = [args[number].bound for number, _ in text.arrays]
+        if len({buffer.number for buffer, *_ in bound}) < len(bound):
+            self.check_apart(kernel, [args[number].buffer for number, _ in text.arrays], text)
         self.device.dispatch(pipeline, blocks, params, bound)
 
     def compiled(self, kernel, signature, threads, shared):
@@ -166,6 +169,23 @@ class Engine:
                 f"a block of kernel {kernel.__name__} has {shared:,} bytes of shared memory; {name} allows "
                 f"{limits.shared_bytes:,}: give the method a smaller block or tile"
             )
+
+    def one_dimension(self, kernel, sizes):
+        """The number of blocks, or threads, of a launch."""
+        first, *others = sizes if isinstance(sizes, tuple) else (sizes,)
+        if any(other != 1 for other in others):
+            raise KernelError(f"kernel {kernel.__name__}: a launch has one dimension by WebGPU, not {sizes}")
+        return first
+
+    def check_apart(self, kernel, buffers, text):
+        """KernelError if arrays share memory that the kernel writes."""
+        for (number, written), buffer in zip(text.arrays, buffers, strict=True):
+            if written and buffers.count(buffer) > 1:
+                name = kernel.py_func.__code__.co_varnames[number]
+                raise KernelError(
+                    f"kernel {kernel.__name__} writes {name}, whose memory it has by another name, too: WebGPU does "
+                    "not allow it; give it a copy"
+                )
 
     def blocks_at_a_time(self, kernel, threads, shared, device):
         if kernel.cooperative:

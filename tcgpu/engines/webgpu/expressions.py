@@ -169,8 +169,7 @@ class Expressions(Integers):
         if isinstance(value, (bool, np.bool_)):
             return literal(bool(value))
         if isinstance(value, np.integer) and value.dtype.name in WGSL:
-            kind = WGSL[value.dtype.name]
-            return Value(self.numbers.constant(value, kind), kind)
+            return self.numbers.known(value, WGSL[value.dtype.name])
         if value is None or isinstance(value, (float, np.ndarray, CallersFunction)):
             self.refuse(node, "a kernel for WebGPU has no value of this kind")
         return value
@@ -380,6 +379,9 @@ class Expressions(Integers):
             if each.literal is not None and each.literal < 0 and array.sizes:
                 each = self.numbers.operate("sub", array.sizes[k], literal(-each.literal))
             each = self.numbers.cast(each, "u32")
+            if array.sizes and None not in (each.constant, array.sizes[k].constant):
+                if each.constant >= array.sizes[k].constant:
+                    raise NotInWgsl(f"the index {each.constant} is beyond the array's end, {array.sizes[k].constant}")
             if at is not None:
                 at = self.numbers.operate("mul", at, array.sizes[k])
             at = each if at is None else self.numbers.operate("add", at, each)
@@ -530,7 +532,7 @@ class Expressions(Integers):
         kind = WGSL.get(np.dtype(getattr(of, "name", of)).name)
         if kind in (None, "bool") or any(each.literal is None for each in shape):
             self.refuse(node, "a size is a constant, and elements are integers of 32 or 64 bits")
-        size, sizes = 1, tuple(unsigned(f"{each.literal}u") for each in shape)
+        size, sizes = 1, tuple(self.numbers.known(each.literal, "u32") for each in shape)
         for each in shape:
             size *= each.literal
         if where == "local":
@@ -571,6 +573,9 @@ class Expressions(Integers):
 
         for argument in arguments:
             give(argument)
+        own = [text for text in texts if text.startswith("&")]
+        if len(own) > len(set(own)):
+            raise NotInWgsl(f"{function.__name__} is given an array of the thread twice: WGSL has no aliases")
         guard = self.guard
         text = f"{made.name}({', '.join(texts)})"
         uniform = not made.varies and self.flow

@@ -504,6 +504,9 @@ class Function(Expressions):
         """Whether all threads of a block read the same element, of u32: behind a barrier, a block's next task."""
         if not isinstance(node, ast.Subscript) or getattr(value, "uniform", True) or value.type != "u32":
             return False
+        array = self.value(node.value) if isinstance(node.value, (ast.Name, ast.Attribute)) else None
+        if not isinstance(array, Array) or array.where == "local" or array.offset is not None:
+            return False  # each thread's own, or of a slice that may begin elsewhere in each thread
         index = self.env.get(node.slice.id) if isinstance(node.slice, ast.Name) else literal(self.literal(node.slice))
         return isinstance(index, Value) and index.uniform and (index.text or index.literal is not None)
 
