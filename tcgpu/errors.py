@@ -55,14 +55,6 @@ class MissingPackage(TcgpuError, ImportError):
     """A package that this needs is not installed; the message names it."""
 
 
-def too_large(what: str, error: BaseException) -> TooLarge | None:
-    """The TooLarge that says so of an error for which memory is short; None of any other, and of a TcgpuError."""
-    said = str(error)
-    if isinstance(error, TcgpuError) or not (isinstance(error, MemoryError) or any(map(said.count, TOO_BIG))):
-        return None
-    return TooLarge(f"{what} takes more memory than there is{f' ({said})' if said else ''}: {SMALLER}")
-
-
 def roomy(function: Function, name: str = "") -> Function:
     """Have a function raise TooLarge where memory is short. What it allocated is free again: no traceback holds it."""
 
@@ -71,9 +63,11 @@ def roomy(function: Function, name: str = "") -> Function:
         try:
             return function(*args, **options)
         except (MemoryError, ValueError, OverflowError) as error:
-            if (problem := too_large(name or function.__qualname__, error)) is None:
+            said = str(error) or "MemoryError"
+            short = isinstance(error, MemoryError) or any(map(said.count, TOO_BIG))
+            if isinstance(error, TcgpuError) or not short:
                 raise
-        raise problem
+        raise TooLarge(f"{name or function.__qualname__} takes more memory than there is ({said}): {SMALLER}")
 
     return called  # type: ignore[return-value]
 

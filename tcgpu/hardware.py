@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tcgpu.engines import native, runtime
-from tcgpu.engines.choice import NUMBA, SIMULATED
+from tcgpu.engines.choice import NUMBA, SIMULATED, driver_version, gpu_names
 from tcgpu.errors import EngineError
 from tcgpu.records import Table
 
@@ -42,11 +42,9 @@ def devices() -> Table:
 
 
 def _nvidia():
-    from tcgpu.engines import gpu
-
-    names = gpu.names() or ["NVIDIA GPU"] * runtime.visible_gpus()
+    names = gpu_names() or ["NVIDIA GPU"] * runtime.visible_gpus()
     about = {"engine": "gpu", "needs": runtime.why_missing("gpu") or ""}
-    found = about | {"backend": "CUDA", "driver": gpu.driver_version()}
+    found = about | {"backend": "CUDA", "driver": driver_version()}
     return [found | {"number": number, "name": name} for number, name in enumerate(names)] or [about]
 
 

@@ -23,6 +23,8 @@ def site(root, tmp_path_factory):
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == str(into / "index.html") and result.stderr == f"run: {RUN}\n"
     assert list(into.parent.iterdir()) == [into]  # nothing is left beside it
+    megabytes = sum(path.stat().st_size for path in into.rglob("*") if path.is_file()) / 1e6
+    assert megabytes < 8.1 and not list(into.rglob("*.map"))  # with the live notebooks, without Pyodide, 25
     return into
 
 

@@ -32,6 +32,18 @@ def found(monkeypatch):
     return lambda device: monkeypatch.setattr(hardware, "webgpu_device", lambda: device)
 
 
+def test_devices_are_listed_without_the_packages_of_cuda(root):
+    """As in a browser, and after `pip install .`."""
+    code = """if 1:
+        import sys
+        sys.modules.update(dict.fromkeys(("cuda", "cupy", "numba_cuda")))
+        import tcgpu
+        print(*(row["engine"] for row in tcgpu.devices()))
+    """
+    listed = subprocess.run([sys.executable, "-c", code], cwd=root, check=True, capture_output=True, text=True)
+    assert set(listed.stdout.split()) == {"gpu", "webgpu", "sim", "cpu"}
+
+
 @pytest.mark.parametrize("device, gpus", [(None, []), (SOFTWARE, []), (HARDWARE, ["webgpu"])])
 def test_hardware_goes_before_the_simulator(found, monkeypatch, device, gpus):
     found(device)

@@ -99,6 +99,16 @@ def first_above(values, limit, up):
 
 
 @cuda.jit(device=True)
+def first_power_above(limit):
+    """Return from a loop that has no other end."""
+    power = uint32(1)
+    while True:
+        power *= 3
+        if power > limit:
+            return power
+
+
+@cuda.jit(device=True)
 def divided(a, b):
     return a // b, a % b, b == 0
 
@@ -302,6 +312,7 @@ def functions(i, u, I, U, out):  # noqa: E741
     few, more = cuda.local.array(4, int32), cuda.local.array((8,), int32)
     out[0, t] = first_above(i, t, True) + 100 * first_above(i[2:], int32(3), t % 2 == 0)
     out[1, t] = filled(few, int32(t)) + filled(more, int32(t - 9)) + few[3] + more[1]
+    out[6, t] = first_power_above(t * t)
     tail = I[3:]
     out[2, t] = sum_of(Span(t % 4, i, True), (I[1], 3)) + sum_of(Span(1, tail[2:], t > 1), (t, t))
     out[3, t] = first_above(more, I[4], True) + first_above(few[1:], t, not t)

@@ -23,6 +23,7 @@ from nbformat.v4 import new_markdown_cell
 from sphinx.cmd.build import build_main
 
 import tcgpu
+from tcgpu.player import style
 from tcgpu.registry import METHODS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -121,6 +122,8 @@ def lay_out(folder, notebooks, live):
         page.write_text(text.replace("](site/reference.md)", "](../reference.md)"), encoding="utf-8")
     (folder / "static").mkdir()
     shutil.copy(ROOT / "docs" / "site" / "site.css", folder / "static")
+    (folder / "static" / "player.css").write_text(style())
+    (folder / "static" / "player.js").write_text(players.code())
     openings = {}
     for path in sorted(run.HERE.glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
@@ -153,11 +156,13 @@ def without_links(text):
 
 
 def make_playable(notebook):
-    """Have players in place of widgets, MathML in tables, and the text of a picture as its alternative text."""
+    """Have small pictures, their texts as alternatives, players in place of widgets, and MathML in tables."""
     widgets = notebook.metadata.pop("widgets", {}).get(STATE, {}).get("state", {})
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
+            if "image/png" in data:
+                data["image/png"] = run.smaller(data["image/png"])
             if WIDGET in data:
                 recording = widgets[data.pop(WIDGET)["model_id"]]["state"].get("recording")
                 picture = data.pop("image/png", None)
@@ -211,6 +216,8 @@ def main():
         code = build_main(["-q", "-W", "--keep-going", "-d", str(doctrees), str(source), str(pages)])
         if code:
             sys.exit(code)
+        for source_map in pages.rglob("*.map"):
+            source_map.unlink()
         shutil.copytree(pages, options.into, dirs_exist_ok=True)  # MyST-NB leaves a folder beside the pages
     print(options.into / "index.html")
 

@@ -42,9 +42,10 @@ def write_math(writer, node):
 
 
 def add_player(app, pagename, templatename, context, doctree):
-    """Start the players of a page. A page that is opened as a file can load no module, so they are part of the page."""
+    """Start the players of a page."""
     if players.MARK in context.get("body", ""):
-        context["body"] += players.starter()
+        app.add_css_file("player.css")
+        app.add_js_file("player.js", loading_method="defer")
 
 
 def setup(app):

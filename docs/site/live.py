@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -25,6 +26,12 @@ EXTENSIONS = ("anywidget", "jupyterlab_widgets", "jupyterlite_pyodide_kernel")
 # of Pyodide: the packages that are loaded at once, the kernel's own among them, and what it starts from
 PACKAGES = ["numpy", "scipy", "matplotlib", "micropip", "ssl", "sqlite3", "jedi", "ipython"]
 CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
+# What no notebook has; without them JupyterLab never loads the code that draws or runs it, which is in its files
+DISABLED = [f"@jupyterlab/{name}-extension" for name in ("mermaid", "vega5", "terminal")]
+UNUSED = re.compile(r"mermaid|cytoscape|eclipse\.elk|katex|vega-|xterm|phpLanguage|rustLanguage|javaLanguage")
+SOME = 30_000  # bytes; smaller files may be those of the extensions themselves, which are loaded, but not begun
+LOADED = re.compile(r"\.e\((\d+)\)")  # by number
+NOT_PYTHON = re.compile(r"/tests/|\.data/|/labextension/|/nbextension/")  # in wheels
 PICTURE = re.compile(r"\]\((\w+\.png)\)")
 ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!docs/)[^)]*\)")  # a link to a folder that is not there
 # of JupyterLab, as `make lab` has them; what a visitor changes is in the browser's storage five seconds later
@@ -52,7 +59,8 @@ def copy_notebooks(folder):
 
     What lies in other folders of the checkout is not there: links to it go, but for those to guides; see live.html.
     """
-    shutil.copytree(NOTEBOOKS, folder, ignore=shutil.ignore_patterns("run.py", "jupyter_settings", "__pycache__", ".*"))
+    ignored = shutil.ignore_patterns("run.py", "*.png", "jupyter_settings", "__pycache__", ".*")  # pictures: see inside
+    shutil.copytree(NOTEBOOKS, folder, ignore=ignored)
     shutil.copy(ROOT / "benchmarks" / "papers.py", folder)  # which report_charts imports
     for path in folder.glob("*.ipynb"):
         notebook = nbformat.read(path, as_version=4)
@@ -78,8 +86,41 @@ def copy_pyodide(source, folder):
     (folder / "pyodide-lock.json").write_text(json.dumps({**lock, "packages": used}))
 
 
+def unused(build):
+    """The files of JupyterLab with what is disabled, or for other languages, and those that only these load."""
+    code = {path: path.read_text() for path in [*build.glob("*.js"), build / "lab" / "bundle.js"]}
+    numbers = {path: path.name.partition(".")[0] for path in code if path.name[0].isdecimal()}
+    gone = {path for path in numbers if len(code[path]) > SOME and UNUSED.search(code[path])}
+    while True:
+        loaded = {number for path in code.keys() - gone for number in LOADED.findall(code[path])}
+        more = {path for path in numbers.keys() - gone if numbers[path] not in loaded}
+        if not more:
+            return gone
+        gone |= more
+
+
+def slim(wheel, folder):
+    """Copy a wheel without what does not run in Python, or is not run here."""
+    with (
+        zipfile.ZipFile(wheel) as whole,
+        zipfile.ZipFile(folder / wheel.name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as less,
+    ):
+        for name in whole.namelist():
+            if not NOT_PYTHON.search(name):
+                less.writestr(name, whole.read(name))
+
+
 def finish(folder):
-    """Add our own bar to the page of JupyterLab, and leave out fonts in forms for browsers too old to run this."""
+    """Add our own bar to the page of JupyterLab, and leave out what is not used.
+
+    That is also an icon as large as a notebook, each schema in a file of its own, beside the file with all of them, and
+    fonts in forms for browsers too old to run this.
+    """
+    for path in unused(folder / "build"):
+        path.unlink()
+    shutil.copy(folder / "icon-120x120.png", folder / "lab" / "favicon.ico")
+    for path in (folder / "build" / "schemas").glob("@*"):
+        shutil.rmtree(path)
     page = folder / "lab" / "index.html"
     before, end, after = page.read_text().rpartition("</body>")
     page.write_text(before + Path(__file__).with_name("live.html").read_text() + end + after)
@@ -107,6 +148,7 @@ def build(into, pyodide=None):
             "jupyter-lite-schema-version": 0,
             "jupyter-config-data": {
                 "appName": "tcgpu",
+                "disabledExtensions": DISABLED,
                 "exposeAppInBrowser": True,
                 "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": kernel},
             },
@@ -130,7 +172,7 @@ def build(into, pyodide=None):
         finish(work / "live")
         (work / "live" / "wheels").mkdir()
         for wheel in python:
-            shutil.copy(wheel, work / "live" / "wheels")
+            slim(wheel, work / "live" / "wheels")
         if pyodide:
             copy_pyodide(pyodide, work / "live" / "pyodide")
         shutil.rmtree(into, ignore_errors=True)

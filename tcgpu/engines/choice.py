@@ -51,6 +51,26 @@ def _gpus_here():
     return count.value if found else 0
 
 
+def gpu_names():
+    """The names of the machine's GPUs, by NVML, which leaves CUDA uninitialised."""
+    nvml, found = shared_library("libnvidia-ml.so.1"), []
+    count, handle, name = ctypes.c_uint(), ctypes.c_void_p(), ctypes.create_string_buffer(96)
+    if nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0:
+        for number in range(count.value):
+            nvml.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(handle))
+            nvml.nvmlDeviceGetName(handle, name, 96)
+            found.append(name.value.decode())
+    return found
+
+
+def driver_version():
+    """The version of NVIDIA's driver, such as "580.159.04"; "" if NVML does not return it."""
+    nvml = shared_library("libnvidia-ml.so.1")
+    text = ctypes.create_string_buffer(96)
+    found = nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(text, 96) == 0
+    return text.value.decode() if found else ""
+
+
 def shared_library(name):
     """A shared library by its name; None if there is none."""
     try:

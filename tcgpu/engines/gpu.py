@@ -1,7 +1,6 @@
 """The engine "gpu", of NVIDIA: kernels are compiled by `kernel_compiler` and launched by `cuda_driver`; arrays are
 CuPy's. No other module knows that they are."""
 
-import ctypes
 import threading
 import weakref
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from tcgpu.engines import cuda_driver, kernel_compiler
-from tcgpu.engines.choice import shared_library
+from tcgpu.engines.choice import driver_version
 from tcgpu.engines.facts import Facts, OutOfMemory
 from tcgpu.engines.kernel_language import cuda, uint32
 from tcgpu.engines.staging import Staged, is_large
@@ -337,23 +336,3 @@ def _facts(device):
         numba=kernel_compiler.version("numba"),
         numba_cuda=kernel_compiler.version("numba-cuda"),
     )
-
-
-def names():
-    """The names of the machine's GPUs, by NVML, which leaves CUDA uninitialised."""
-    nvml, found = shared_library("libnvidia-ml.so.1"), []
-    count, handle, name = ctypes.c_uint(), ctypes.c_void_p(), ctypes.create_string_buffer(96)
-    if nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0:
-        for number in range(count.value):
-            nvml.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(handle))
-            nvml.nvmlDeviceGetName(handle, name, 96)
-            found.append(name.value.decode())
-    return found
-
-
-def driver_version():
-    """The version of NVIDIA's driver, such as "580.159.04"; "" if NVML does not return it."""
-    nvml = shared_library("libnvidia-ml.so.1")
-    text = ctypes.create_string_buffer(96)
-    found = nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(text, 96) == 0
-    return text.value.decode() if found else ""

@@ -41,48 +41,33 @@ class Formula:
             self.tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError):
             raise MethodError(f"{what}, {text!r}, is no formula: it takes {ALLOWED}") from None
-        self._check(self.tree, names)
+        self._value = self._compiled(self.tree, names)
 
-    def _check(self, node, names):
-        """MethodError if the node is not one of those that a formula may have."""
-        if isinstance(node, ast.Name):
-            if node.id not in names:
-                hint = did_you_mean(node.id, names)
-                raise MethodError(
-                    f"{self.what}, {self.text!r}, has the name {node.id!r}{hint}; names are {', '.join(sorted(names))}"
-                )
-            return
-        if isinstance(node, ast.Constant) and type(node.value) is int:
-            return
-        if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
-            parts = [node.left, node.right]
-        elif (
-            isinstance(node, ast.Call)
-            and getattr(node.func, "id", "") in FUNCTIONS
-            and len(node.args) > 1
-            and not node.keywords
-        ):
-            parts = node.args
-        else:
-            raise MethodError(f"{self.what}, {self.text!r}, has {ast.unparse(node)!r}: a formula takes {ALLOWED}")
-        for part in parts:
-            self._check(part, names)
+    def _compiled(self, node, names):
+        """A function of the values of the names; MethodError if the node is none of those that a formula may have."""
+        match node:
+            case ast.Constant(value) if type(value) is int:
+                return lambda values: value
+            case ast.Name(name) if name in names:
+                return lambda values: values[name]
+            case ast.Name(name):
+                hint, known = did_you_mean(name, names), ", ".join(sorted(names))
+                raise MethodError(f"{self.what}, {self.text!r}, has the name {name!r}{hint}; names are {known}")
+            case ast.BinOp(left, operation, right) if type(operation) in OPERATIONS:
+                function, parts = OPERATIONS[type(operation)], (left, right)
+            case ast.Call(ast.Name("min" | "max" as name), [_, _, *_] as parts, []):
+                function = FUNCTIONS[name]
+            case _:
+                raise MethodError(f"{self.what}, {self.text!r}, has {ast.unparse(node)!r}: a formula takes {ALLOWED}")
+        parts = [self._compiled(part, names) for part in parts]
+        return lambda values: function(*(part(values) for part in parts))
 
     def __call__(self, values):
         """The number, from the values of the names; MethodError if it is below 0, or divides by 0."""
         try:
-            found = math.ceil(self._value(self.tree, values))
+            found = math.ceil(self._value(values))
         except ZeroDivisionError:
             raise MethodError(f"{self.what}, {self.text!r}, divides by 0 here") from None
         if found < 0:
             raise MethodError(f"{self.what}, {self.text!r}, is {found:,} here: it is 0 or more")
         return found
-
-    def _value(self, node, values):
-        if isinstance(node, ast.Name):
-            return values[node.id]
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, ast.BinOp):
-            return OPERATIONS[type(node.op)](self._value(node.left, values), self._value(node.right, values))
-        return FUNCTIONS[node.func.id](*(self._value(part, values) for part in node.args))

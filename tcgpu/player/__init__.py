@@ -2,7 +2,7 @@
 
     player.js, player.css    draw a recording inside an element of a page: `play(element, recording)`
     page                     a recording and the player as one HTML file, which needs no network
-    in_script                a recording as text inside a page; docs/site/ has it as a part of other pages
+    in_script                a recording as text inside a page, packed; docs/site/ has it as a part of other pages
     widget                   the same as a widget of a notebook
     shapes                   what a drawn view consists of
 
@@ -24,6 +24,7 @@ A view takes from the columns what it draws. So a new kind of recording needs ne
 import base64
 import hashlib
 import json
+import zlib
 from pathlib import Path
 
 from tcgpu.markup import joined
@@ -42,14 +43,14 @@ PAGE = """<!DOCTYPE html>
 </head>
 <body>
 <main id="player"><noscript>This page needs JavaScript, which is off in this browser.</noscript></main>
-<script type="application/json" id="recording">{recording}</script>
+<script type="text/plain" id="recording">{recording}</script>
 <script type="module">{script}</script>
 </body>
 </html>
 """
 START = """
 const main = document.getElementById("player");
-play(main, JSON.parse(document.getElementById("recording").textContent));
+play(main, await unpacked(document.getElementById("recording").textContent));
 main.focus();
 """
 
@@ -74,8 +75,8 @@ def page(recording: dict) -> str:
 
 
 def in_script(recording: dict) -> str:
-    """Return a recording as text that may stand in a script element."""
-    return json.dumps(recording, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    """Return a recording as text that may stand in a script element; `unpacked` in player.js reads it."""
+    return base64.b64encode(zlib.compress(json.dumps(recording, allow_nan=False).encode(), 9)).decode()
 
 
 def _hash(text):

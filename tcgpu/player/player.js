@@ -15,6 +15,11 @@ export function play(root, recording, moved = () => {}) {
   return new Player(root, recording, moved);
 }
 
+export function unpacked(text) {
+  const packed = new Blob([Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0))]);
+  return new Response(packed.stream().pipeThrough(new DecompressionStream("deflate"))).json();
+}
+
 export default {
   render({ model, el }) {
     const root = el.appendChild(make("div"));

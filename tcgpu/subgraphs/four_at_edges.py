@@ -18,7 +18,7 @@ from tcgpu.engines.choice import NUMBA
 from tcgpu.engines.native import inline, jit, popcount, run_threads, stoppable, stopped, uncounted
 from tcgpu.kernels import simulated
 
-STEP_US, EDGE_STEPS = 2, 4  # microseconds of a step of the loops here without Numba; steps of an edge
+STEP_US = 2  # microseconds of a step of the loops here without Numba; each edge takes four
 I64 = np.int64
 U64 = np.uint64
 
@@ -36,7 +36,7 @@ def steps_of_cycles(graph, base):
     before = graph.degrees - lengths  # neighbours to which a path may go on: below `base` where both others are not
     before[base:] = bincount(graph.row_idx[: graph.col_ptr[base]], minlength=graph.n)[base:]
     before[:base] += (lengths[:base] - 1) // 2
-    return EDGE_STEPS * graph.m + int(before @ lengths) + dense**2 * (dense + 128) // 256
+    return 4 * graph.m + int(before @ lengths) + dense**2 * (dense + 128) // 256
 
 
 def count_cycles(graph):

@@ -43,7 +43,7 @@ from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, check_engine, named, on_engine
 from tcgpu.subgraphs import on_device as device_motifs
 from tcgpu.subgraphs.cliques import sets_of_rows
-from tcgpu.subgraphs.four_at_edges import EDGE_STEPS, check_time, count_cycles, first_dense, steps_of_cycles
+from tcgpu.subgraphs.four_at_edges import check_time, count_cycles, first_dense, steps_of_cycles
 from tcgpu.suggest import unknown
 
 KINDS = ("clique", "independent", "connected")
@@ -151,7 +151,7 @@ def steps_of_cliques(graph, k):
     """How many steps `_grow_cliques` takes, at most, about: rows that are read, and sets of rows."""
     lengths = graph.column_lengths
     read = lengths[graph.row_idx[lengths[graph.col_of] >= k - 1]]
-    return EDGE_STEPS * read.size + int(read.sum()) + sets_of_rows(graph, k - 2)
+    return 4 * read.size + int(read.sum()) + sets_of_rows(graph, k - 2)
 
 
 def _connected(graph, k):

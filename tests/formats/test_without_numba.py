@@ -1,4 +1,4 @@
-"""Where there is no Numba, NumPy reads what most files hold, and finds the same, faults too, as compiled scanners."""
+"""Without Numba, NumPy reads what most files hold, and finds the same, faults too, as the compiled scanners."""
 
 import random
 

@@ -2,7 +2,7 @@
 
 Types come from the signature and from NumPy's rule for integers (`engines.integers`). A variable of Python may have
 several types one after the other, and is a variable of WGSL for each; where two meet, after an `if` or around a loop,
-both get the wider one, and the translation is repeated until that changes nothing.
+each path ends with a cast to the wider one, and the translation is repeated until that changes nothing.
 
 A function of WGSL cannot be given a buffer: so a device function is translated once for each combination of arrays and
 types that it is called with.
@@ -328,7 +328,7 @@ class Function(Expressions):
             if self.masked:
                 self.declared["result"] = self.returned_type()
                 self.line("return result;")
-            elif falls_through:
+            elif falls_through or not self.lines[-1].startswith("  return"):  # naga does not see that a loop has no end
                 self.line(f"return {self.returned_type()}();")
         head = list(self.declarations())
         return "\n".join([*head, *self.lines, ""])

@@ -9,7 +9,7 @@ import traitlets
 
 from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
-from tcgpu.errors import GraphError, TcgpuError, too_large
+from tcgpu.errors import SMALLER, GraphError, TcgpuError
 from tcgpu.graph import Graph
 from tcgpu.hardware import webgpu_device
 from tcgpu.kernels import simulated
@@ -353,8 +353,8 @@ class Explorer(widgets.VBox):
         words = str(problem)
         if isinstance(problem, OSError) and problem.filename:
             words = f"{problem.filename}: {problem.strerror}"
-        elif short := too_large("this", problem):
-            words = str(short)
+        elif isinstance(problem, MemoryError) and not isinstance(problem, TcgpuError):
+            words = f"this takes more memory than there is ({problem}): {SMALLER}"
         elif isinstance(problem, Exception) and not isinstance(problem, EXPECTED):
             self.failure, words = problem, f"{type(problem).__name__}: {problem}"
         if words not in self.message:
