@@ -15,7 +15,7 @@ checking       is a method right? (`tcgpu.check`); simulation runs a kernel alon
 faults         runs a launch, and tells what it must not do; with shadow_memory and races
 mistakes       Python that no GPU runs; what exceptions in a kernel mean
 rewriting      makes a kernel report what it does; recorder and events put that together, result and pictures show it
-estimates      times from samples (`tcgpu.estimate`): sampling, set_up, demand, caches, gpus, task_loops, task_work
+estimates      times from samples (`tcgpu.estimate`): sampling, set_up, demand, caches, gpus, task_loops
 trace_file, web_page        a trace as a file, and as a page
 """
 

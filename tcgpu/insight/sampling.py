@@ -5,8 +5,7 @@ is a task of one warp, or of a whole block where its threads wait for each other
 those that take long more often than others.
 
 What a unit does follows from the nonzeros or columns of the graph that it takes. A method declares how its tasks share
-them and what takes time; for some kernels it follows from the plan's arrays (see `task_work`); of others, several ways
-are fitted to the first units, and the one that agrees best is taken.
+them and what takes time; of others, several ways are fitted to the first units, and the one that agrees best is taken.
 
 Of a unit that takes too long to trace, rounds of loops are left out, if the loops count: those that are run stand for
 others (see `recorder.Bursts`). If it still takes too long, it is cut: its threads end after a number of steps. It then
@@ -23,7 +22,6 @@ from tcgpu.engines.simulator import WARP, Dim3
 from tcgpu.errors import MethodError
 from tcgpu.insight.events import Events
 from tcgpu.insight.recorder import SAMPLED, TaskSampler
-from tcgpu.insight.task_work import work_of_tasks
 from tcgpu.kernels.device.bits import LONG_COLUMN
 from tcgpu.suggest import unknown
 
@@ -157,10 +155,7 @@ def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
     tasks: how they share the graph, what takes them time, and what a lane takes, see `features`; None if not known.
     """
     random, units = np.random.default_rng(seed), Units(step, arrays, graph, max(UNCUT, lane_steps // CUTS))
-    known = work_of_tasks(step, arrays)
-    ways = (
-        list(features(graph, units.number, units.of_task, tasks)) if known is None else [of_tasks(known, units.number)]
-    )
+    ways = list(features(graph, units.number, units.of_task, tasks))
     work = np.sum([sums[:, -1] / max(1, sums[:, -1].sum()) for sums, _ in ways], axis=0)
     pilots, of_size = of_every_size(work, PILOTS // 2, random)
     most = np.unique([ordered(each)[-LARGEST:] for _, largest in ways for each in (work, *largest.T[1:])])
@@ -351,14 +346,6 @@ def items_of(graph, sharing, kinds):
         if "long" in sharing:
             items = np.concatenate([items * (lengths >= LONG_COLUMN), items * (lengths < LONG_COLUMN)])
         yield items[::-1] if "backwards" in sharing else items
-
-
-def of_tasks(rows, units):
-    """The features of units from those of their tasks, `rows`; units behind the last task have none."""
-    found = np.zeros((units, rows.shape[1]), np.float32)
-    found[: len(rows)] = rows[:units]
-    found[:, 0] = 1
-    return found, found
 
 
 def of_columns(graph, work):

@@ -15,7 +15,7 @@ import tcgpu
 from tcgpu import generate
 from tcgpu.engines import runtime
 from tcgpu.errors import MethodError
-from tcgpu.insight import gpus, set_up, task_work
+from tcgpu.insight import gpus, set_up
 from tcgpu.kernels import device_graph, edge_sums, order_costs, simulated
 from tcgpu.kernels.adaptive import bit_rows, layout, merging
 from tcgpu.registry import METHODS
@@ -102,37 +102,9 @@ def test_counts_after_it(knobs, processor):
 
 
 def test_parameters_are_those_of_the_kernels():
-    for kernel, function in (*set_up.IN_NUMPY.items(), *task_work.KERNELS.items()):
+    for kernel, function in set_up.IN_NUMPY.items():
         assert list(signature(function).parameters) == list(signature(kernel.py_func).parameters)
     assert all(function.__name__ == kernel.__name__ for kernel, function in set_up.IN_NUMPY.items())
-
-
-@pytest.mark.parametrize("knobs", KNOBS.values(), ids=KNOBS)
-@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_work_of_tasks(graph, knobs, monkeypatch):
-    """It is what a block or warp finds when it takes the task."""
-    monkeypatch.setattr(layout, "MAX_TASK_IN_EDGES", 7)
-    graph, pieces = graph.ordered("degree"), layout.unpack_piece.py_func
-    device = gpus.GPUS["NVIDIA H200"]
-    with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
-        plan = METHODS["adaptive"].plan(graph, **knobs)
-        arrays = set_up.set_up(plan, graph).arrays
-    for step in plan.steps:
-        found, kernel = task_work.work_of_tasks(step, arrays), step.kernel.__name__
-        rows = []
-        if kernel == "hub_kernel":
-            for j in arrays["heavy_columns"][: arrays["list_size"][0]]:
-                begin, end = arrays["quad_ptr"][j : j + 2]
-                hubs = sum(arrays["near"][4 * begin : 4 * end] >= step.args[-2])
-                rows.append([1, end - begin, hubs])
-        elif kernel in ("window_kernel", "crowd_kernel"):
-            name = kernel.partition("_")[0]
-            for task in reversed(range(arrays[f"{name}_task_ptr"][-1])):
-                first, end = pieces(arrays[f"{name}_pieces"][task])
-                quads = [int(np.subtract(*pieces(piece)[::-1])) for piece in arrays["in_edges"][first:end]]
-                column = np.subtract(*pieces(arrays[f"{name}_columns"][task])[::-1])
-                rows.append([1, len(quads), sum(quads), column])
-        assert (found is None and not rows) or found.tolist() == rows
 
 
 @pytest.mark.parametrize("limits", [{}, {"LONG": 30, "SHORT": 6, "HEAVY": 9, "HUBS": 20}], ids=["", "low"])
