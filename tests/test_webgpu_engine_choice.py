@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import tcgpu
 from tcgpu import cuda, hardware, int64, records, registry
 from tcgpu.engines import runtime
+from tcgpu.engines.webgpu import engine as webgpu_engine
 from tcgpu.engines.webgpu.device import DeviceInfo
 
 GRAPH = tcgpu.generate.rmat(7, 4, seed=1)
@@ -171,3 +173,17 @@ def test_a_kernel_that_webgpu_cannot_take_is_told_and_no_problem(webgpu, monkeyp
     report = tcgpu.check(sixteen, engine="webgpu")
     assert report and report.notes[-1].startswith(f"Not run on {webgpu.name} by WebGPU: ")
     assert "integers of 32 or 64 bits" in report.notes[-1]
+
+
+@pytest.mark.parametrize("kind", ["discrete", "software"])
+def test_hardware_is_kept_at_work_before_it_is_timed(webgpu, monkeypatch, kind):
+    """A GPU that has nothing to do lowers its clock."""
+    engine, blocks = runtime.named("webgpu"), []
+    monkeypatch.setattr(engine.device, "info", replace(engine.device.info, kind=kind))
+    monkeypatch.setattr(engine, "fastest_spin", None)
+    monkeypatch.setattr(webgpu_engine, "SPIN_BLOCKS", 1)
+    monkeypatch.setattr(webgpu_engine, "FIRST_WAKE", 0)
+    dispatch = engine.device.dispatch
+    monkeypatch.setattr(engine.device, "dispatch", lambda *given: (blocks.append(given[1]), dispatch(*given)))
+    engine.elapsed_ms(lambda: None)
+    assert (blocks[:1], engine.fastest_spin is None) == (([1], False) if kind == "discrete" else ([], True))

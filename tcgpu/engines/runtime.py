@@ -169,7 +169,7 @@ class Kernel:
         """This kernel in WGSL, the shader language of WebGPU, for its first signature: to read.
 
         threads, shared: threads of a block, and bytes of its dynamic shared memory. features: what the device has of
-        "int64", "int64-atomics" and "subgroups-of-32"; a browser has none.
+        "int64", "int64-atomics", "subgroups-of-32" and "ordered-barriers"; a browser has none.
         """
         from tcgpu.engines.webgpu.translator import translated
 

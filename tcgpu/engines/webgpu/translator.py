@@ -62,6 +62,9 @@ RESERVED = frozenset(
 )
 
 
+FEATURES = frozenset({"int64", "int64-atomics", "subgroups-of-32", "ordered-barriers", "timestamps"})
+
+
 class Text(NamedTuple):
     """A translated kernel. The words of `params`: the size of each array, the value of each number, then the blocks."""
 
@@ -76,6 +79,10 @@ def translated(kernel, signature, threads, shared, features):
 
     KernelError, with the line, where it uses what WebGPU has not.
     """
+    if unknown := sorted(features - FEATURES):
+        raise KernelError(
+            f"no feature {unknown[0]!r} of a device; there are {', '.join(sorted(FEATURES - {'timestamps'}))}"
+        )
     refuse_recursion(kernel.py_func)
     subgroups = "subgroups-of-32" in features
     try:
