@@ -109,6 +109,61 @@ def test_a_wait_can_be_interrupted(device):
     assert interrupted < (time.perf_counter() - began) / 2
 
 
+class Told(set):
+    """What a device was told, by a library during whose call Ctrl-C comes."""
+
+    def add(self, number):
+        _thread.interrupt_main()
+        super().add(number)
+
+
+def test_what_is_called_back_is_not_lost(device, monkeypatch):
+    """Ctrl-C in a callback of the library would have the wait go on for ever."""
+    monkeypatch.setattr(device, "_told", Told())
+    began = time.perf_counter()
+    timer = threading.Timer(10, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        device.synchronize()
+    timer.cancel()
+    assert time.perf_counter() - began < 9
+
+
+def test_recording_is_not_interrupted(device):
+    """In a process of its own: to submit what uses memory that was freed would end it."""
+    code = """if True:
+        import _thread, swiftshader, conftest
+        swiftshader.offer(conftest.browser())
+        from tcgpu.engines.webgpu import device as devices
+        from webgpu_checks import FILL, launch, words
+        class Held(list):
+            def add(self, more):
+                if self.armed:
+                    _thread.interrupt_main()
+                return super().__iadd__(more)
+            __iadd__ = append = add
+        device = devices.open_device()
+        buffer = device.buffer(256)
+        launch(device, FILL, 64, 1, buffer)
+        device.flush()
+        lost = device.buffer(256)
+        for call in (lambda: launch(device, FILL, 64, 2, lost), lambda: device.copy(lost, 0, buffer, 0, 4)):
+            device._held = Held(device._held)
+            device._held.armed = True
+            try:
+                call()
+                raise AssertionError("it was not interrupted")
+            except KeyboardInterrupt:
+                device._held.armed = False
+        del lost, call
+        launch(device, FILL, 32, 3, buffer)
+        assert words(device.read(buffer, 0, 256)) == [3] * 32 + [1] * 32, words(device.read(buffer, 0, 256))
+    """
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0, result.stderr
+
+
 def test_a_device_that_is_lost_says_so(device):
     """In a process of its own: others use the device."""
     code = """if True:

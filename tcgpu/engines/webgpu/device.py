@@ -184,10 +184,10 @@ class Device:
 
     @contextmanager
     def _call(self):
-        """One call at a time."""
+        """One call at a time, which Ctrl-C does not end: what is recorded by half would end the process."""
         if os.getpid() != self._process:
             raise EngineError("a WebGPU device does not work in a forked process: start processes by spawn")
-        with self._lock, self._errors():
+        with uninterrupted(), self._lock, self._errors():
             yield
 
     # memory
@@ -243,13 +243,14 @@ class Device:
 
     def _read(self, raw, offset, target):
         with self._errors():
-            try:
-                staging = self._staging.pop()
-            except IndexError:
-                staging = self.raw.create_buffer(size=PIECE, usage=MAP_READ | COPY_TARGET)
-            encoder = self.raw.create_command_encoder()
-            encoder.copy_buffer_to_buffer(raw, offset, staging, 0, target.nbytes)
-            self.queue.submit([encoder.finish()])
+            with uninterrupted():
+                try:
+                    staging = self._staging.pop()
+                except IndexError:
+                    staging = self.raw.create_buffer(size=PIECE, usage=MAP_READ | COPY_TARGET)
+                encoder = self.raw.create_command_encoder()
+                encoder.copy_buffer_to_buffer(raw, offset, staging, 0, target.nbytes)
+                self.queue.submit([encoder.finish()])
             self._map(staging, target)
         self._staging.append(staging)
 
@@ -263,8 +264,8 @@ class Device:
             self.copy(source, source_offset, between, 0, nbytes)
             source, source_offset = between, 0
         with self._call():
-            self._recording().copy_buffer_to_buffer(source.raw, source_offset, target.raw, target_offset, nbytes)
             self._held += source, target
+            self._recording().copy_buffer_to_buffer(source.raw, source_offset, target.raw, target_offset, nbytes)
 
     def clear(self, buffer, offset, nbytes):
         """Set bytes of a buffer to 0."""
@@ -272,8 +273,8 @@ class Device:
         if not nbytes:
             return
         with self._call():
-            self._recording().clear_buffer(buffer.raw, offset, nbytes)
             self._held.append(buffer)
+            self._recording().clear_buffer(buffer.raw, offset, nbytes)
 
     # kernels
 
@@ -328,12 +329,12 @@ class Device:
             if self._used + size > PARAMETERS:
                 self._flush()
             group = self._group(pipeline.bindings, size, buffers)
+            self._held += [buffer for buffer, _, _ in buffers]
             if self._pass is None:
                 self._pass = self._recording().begin_compute_pass(**self._stamps())
             self._pass.set_pipeline(pipeline.raw)
             self._pass.set_bind_group(0, group, [self._used])
             self._pass.dispatch_workgroups(min(blocks, WIDTH), rows)
-            self._held += [buffer for buffer, _, _ in buffers]
             self._parameters[self._used : self._used + len(params)] = params
             self._used += size
 
@@ -354,15 +355,14 @@ class Device:
     def _flush(self):
         if self._encoder is None:
             return
-        with uninterrupted():  # or work of earlier calls would be lost
-            self._end_pass()
-            encoder, self._encoder = self._encoder, None
-            used, self._used = self._used, 0
-            held, self._held = self._held, []
-            if used:
-                self.queue.write_buffer(self._uniform, 0, memoryview(self._parameters)[:used])
-            self.queue.submit([encoder.finish()])
-            held.clear()
+        self._end_pass()
+        encoder, self._encoder = self._encoder, None
+        used, self._used = self._used, 0
+        held, self._held = self._held, []
+        if used:
+            self.queue.write_buffer(self._uniform, 0, memoryview(self._parameters)[:used])
+        self.queue.submit([encoder.finish()])
+        held.clear()
 
     def flush(self):
         """Submit all work until now; does not wait."""

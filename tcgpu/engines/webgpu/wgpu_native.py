@@ -10,6 +10,7 @@ from itertools import count
 from tcgpu.engines.facts import OutOfMemory
 from tcgpu.engines.webgpu import device as common
 from tcgpu.errors import EngineError, KernelError
+from tcgpu.progress import uninterrupted
 
 NO_ADAPTER = (
     "WebGPU finds no GPU here: install a driver for Vulkan (Debian: libvulkan1, and mesa-vulkan-drivers or NVIDIA's)"
@@ -151,7 +152,8 @@ class Device(common.Device):
         """Wait until the library has called back: in Python, so that Ctrl-C ends it."""
         began = time.perf_counter()
         while number not in self._told:
-            self._checked.wgpuDevicePoll(self.raw._internal, False, self._ffi.NULL)
+            with uninterrupted():  # or what it calls back may be lost
+                self._checked.wgpuDevicePoll(self.raw._internal, False, self._ffi.NULL)
             waited = time.perf_counter() - began
             if waited > 5e-5 and number not in self._told:
                 time.sleep(min(waited / 8, 1e-3))
