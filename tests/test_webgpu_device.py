@@ -227,7 +227,7 @@ def test_a_device_is_chosen(found, monkeypatch, choice, name):
     assert devices.open_device().name == name
 
 
-@pytest.mark.parametrize("choice", ["7", "radeon", "llvm"])
+@pytest.mark.parametrize("choice", ["7", "²", "radeon", "llvm"])
 def test_a_choice_that_is_not_there(found, monkeypatch, choice):
     found(NVIDIA, INTEL)
     monkeypatch.setenv("TCGPU_WEBGPU", choice)

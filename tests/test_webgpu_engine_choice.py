@@ -124,6 +124,14 @@ def test_measure_takes_hardware_unasked(webgpu, found):
     assert [row["engine"] for row in rows] == ["webgpu", "cpu"] and rows[0]["gpu_name"] == webgpu.name
 
 
+def test_measure_takes_the_simulator_for_what_webgpu_cannot_run(webgpu, found):
+    found(HARDWARE)
+    rows = tcgpu.measure(GRAPH, [sixteen, "naive"], repeats=1)
+    assert [row["engine"] for row in rows] == ["sim", "webgpu"] and "gpu_name" not in rows[0]
+    with pytest.raises(tcgpu.KernelError, match="32 or 64 bits"):
+        tcgpu.measure(GRAPH, sixteen, engine="webgpu", repeats=1)
+
+
 # -------------------------------------------------------------------------------------------------------------- checks
 
 

@@ -793,3 +793,24 @@ def test_what_a_launch_may_not_be(engine):
 
 def test_atomic_operations_that_need_64_bits_are_named():
     assert "cuda.atomic.min of 64 bits" in spoken(atomic_minimum_of_64_bits, "int64[::1]")
+
+
+@kernel("void(int32[::1], int32[::1])")
+def counts_back(values, out):
+    shared_words = cuda.threadIdx.x
+    kept = cuda.shared.array(0, int32)
+    kept[shared_words] = shared_words + values.size
+    cuda.syncthreads()
+    out[shared_words] = kept[cuda.blockDim.x - 1 - shared_words]
+
+
+def test_a_variable_may_have_the_name_of_dynamic_shared_memory(engine):
+    same(engine, counts_back, 1, 32, [np.zeros(5, np.int32), np.zeros(32, np.int32)], shared=4 * 32)
+
+
+def test_arrays_of_no_and_of_odd_bytes(engine):
+    values, out = engine.to_device(np.arange(64, dtype=np.int32)), engine.to_device(np.zeros(32, np.int32))
+    engine.launch(counts_back, 1, 32, [values[64:], out], 4 * 32, None)
+    assert np.asarray(out).tolist() == [*range(31, -1, -1)]
+    for odd in (np.arange(5, dtype=np.uint8), np.array([1, -2, 3], np.int16), np.zeros((0, 3), np.int64)):
+        assert np.array_equal(np.asarray(engine.to_device(odd)), odd)

@@ -85,7 +85,7 @@ def _rank(name, kind, backend, **others):
 def _chosen(info):
     """Whether the environment variable TCGPU_WEBGPU has the number of a device, or a part of its name."""
     choice = os.environ.get("TCGPU_WEBGPU", "").strip().lower()
-    if choice.isdigit():
+    if choice.isdecimal():
         return info.number == int(choice)
     return choice in info.name.lower() if choice else WRONG not in info.name
 

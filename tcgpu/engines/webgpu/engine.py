@@ -65,7 +65,7 @@ class WebGpuArray:
     @property
     def bound(self):
         """What a kernel gets: the buffer, where the array begins, and bytes."""
-        return self.buffer, self.offset, max(16, -(-self.nbytes // 4) * 4)
+        return self.buffer, self.offset if self.size else 0, max(16, -(-self.nbytes // 4) * 4)
 
     def view(self, dtype):
         return WebGpuArray(self.device, self.nbytes // np.dtype(dtype).itemsize, dtype, self.buffer, self.offset)
@@ -94,9 +94,10 @@ class WebGpuArray:
             self.device.write(self.buffer, self.offset, np.ascontiguousarray(value, self.dtype))
 
     def __array__(self, dtype=None, copy=None):
-        target = np.empty(self.shape, self.dtype)
+        words = np.empty(-(-self.nbytes // 4), np.uint32)
         if self.size:
-            self.device.read_into(self.buffer, self.offset, target.reshape(-1))
+            self.device.read_into(self.buffer, self.offset, words)
+        target = words.view(np.uint8)[: self.nbytes].view(self.dtype).reshape(self.shape)
         return target if dtype is None else target.astype(dtype)
 
 

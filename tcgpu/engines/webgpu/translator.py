@@ -57,8 +57,8 @@ RESERVED = frozenset(
     "throw trait true try type typedef typeid typename typeof u32 u64 uniform union unless unorm unsafe unsized "
     "unsigned use using var varying vec2 vec3 vec4 virtual volatile wgsl where while with workgroup write writeonly "
     "yield abs all any clamp distance length max min select sign step any_of_block anyone ballot count_of_block "
-    "from_i32 group_id lanes less_i64 less_u64 lid local_id main mask params product result same same_word shr_i64 "
-    "shr_u64 shuffled told div_i32 div_i64 div_u32 div_u64 mod_i32 mod_i64 mod_u32 mod_u64".split()
+    "from_i32 group_id lanes less_i64 less_u64 lid local_id main mask params product result same same_word "
+    "shared_words shr_i64 shr_u64 shuffled told div_i32 div_i64 div_u32 div_u64 mod_i32 mod_i64 mod_u32 mod_u64".split()
 )
 
 
