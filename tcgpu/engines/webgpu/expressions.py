@@ -413,8 +413,8 @@ class Expressions(Integers):
         if not isinstance(value, Value):
             raise NotInWgsl("an element is a number")
         value = self.numbers.cast(value, array.type)
-        if array.where == "buffer":
-            self.module.written.add(array.name)
+        if array.where != "local":
+            (self.module.written if array.where == "buffer" else self.module.stored_shared).add(array.name)
 
         def word(at, value):
             text, atomic = self.element(array, at)
@@ -673,6 +673,7 @@ class Expressions(Integers):
             if memory:
                 self.barrier(self.module.barrier)
             else:
+                self.module.syncs_warps = True
                 self.emit("subgroupBarrier();")
             return Several(())
         if name in ("any_sync", "all_sync", "ballot_sync"):

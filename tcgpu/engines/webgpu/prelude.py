@@ -1,11 +1,11 @@
 """What a translated kernel calls, in WGSL: each text is put in front of a kernel that uses one of its functions."""
 
 DIVISIONS = """\
-// Quotients are rounded down, and a division by 0 gives 0, as in NumPy.
+// Quotients are rounded down, and a division by 0 gives 0, as in NumPy. Vulkan leaves % of negative numbers undefined.
 fn div_i32(a: i32, b: i32) -> i32 {
   if (b == 0) { return 0; }
   let q = a / b;
-  return select(q, q - 1, a % b != 0 && ((a < 0) != (b < 0)));
+  return select(q, q - 1, a - q * b != 0 && ((a < 0) != (b < 0)));
 }
 fn mod_i32(a: i32, b: i32) -> i32 { return select(a - div_i32(a, b) * b, 0, b == 0); }
 fn div_u32(a: u32, b: u32) -> u32 { if (b == 0u) { return 0u; } return a / b; }
@@ -15,7 +15,7 @@ WIDE_DIVISIONS = """\
 fn div_i64(a: i64, b: i64) -> i64 {
   if (b == 0li) { return 0li; }
   let q = a / b;
-  if (a % b != 0li && ((a < 0li) != (b < 0li))) { return q - 1li; }
+  if (a - q * b != 0li && ((a < 0li) != (b < 0li))) { return q - 1li; }
   return q;
 }
 fn mod_i64(a: i64, b: i64) -> i64 { return select(a - div_i64(a, b) * b, 0li, b == 0li); }
@@ -146,7 +146,8 @@ fn ballot(lid: u32, value: bool) -> u32 {
 SUBGROUPS = """\
 // The GPU's own groups of 32 threads are the warps.
 fn shuffled(lid: u32, value: u32, lane: u32) -> u32 {
-  return subgroupShuffle(value, select(lid & 31u, lane, lane < 32u));
+  let other = (lid & ~31u) + lane;
+  return subgroupShuffle(value, select(lid & 31u, lane, lane < 32u && other < THREADSu));
 }
 fn ballot(lid: u32, value: bool) -> u32 { return subgroupBallot(value).x; }
 """

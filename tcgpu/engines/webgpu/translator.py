@@ -115,15 +115,18 @@ class Module:
         self.ordered = "ordered-barriers" in features
         self.dynamic_words = max(1, -(-shared // 4))
         self.atomic, self.written, self.read = set(), set(), set()  # names of arrays
+        self.syncs_warps, self.stored_shared = False, set()  # whether lanes wait by subgroups; names of shared arrays
         self.waiting = {}  # device function -> whether threads wait in it
         known = -1
         while known != self._noted():  # until no new array is written, or used atomically
             known = self._noted()
             self.made, self.functions, self.shared = {}, {}, {}
+            if self.syncs_warps:  # a subgroup's barrier orders no memory of the block: atomic accesses keep their order
+                self.atomic |= self.read & (self.written | self.stored_shared)
             self.text = self._translate(parameters(signature))
 
     def _noted(self):
-        return len(self.atomic) + len(self.written) + len(self.read)
+        return len(self.atomic) + len(self.written) + len(self.read) + len(self.stored_shared) + self.syncs_warps
 
     def _translate(self, declared):
         names = []
@@ -194,7 +197,8 @@ class Module:
         if re.search(r"\b(any|count)_of_block\(", text) or warps and not self.subgroups:
             yield prelude.VOTES.replace("THREADS", str(self.threads))
         if warps:
-            yield prelude.SUBGROUPS if self.subgroups else prelude.WARPS.replace("THREADS", str(self.threads))
+            warps = prelude.SUBGROUPS if self.subgroups else prelude.WARPS
+            yield warps.replace("THREADS", str(self.threads))
 
     def reached(self, text):
         """The device functions that a text calls, directly or not: others were translated for what did not last."""
