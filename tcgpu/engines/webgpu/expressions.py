@@ -33,10 +33,7 @@ ATOMIC = {
 
 
 class Parted(Exception):
-    """Threads part before a barrier; by_warps: because the device has no warps of 32."""
-
-    def __init__(self, by_warps=False):
-        self.by_warps = by_warps
+    """Threads part before a barrier, or lanes of a warp wait for each other: the kernel needs masks."""
 
 
 class Expressions(Integers):
@@ -120,8 +117,7 @@ class Expressions(Integers):
             return False
         name = self.cuda_name(node.func)
         if name:
-            of_block = name[0].startswith("syncthreads")
-            return of_block or not self.module.subgroups and (name[0] == "syncwarp" or name[0].endswith("_sync"))
+            return name[0].startswith("sync") or name[0].endswith("_sync")
         called = self.device_function(node)
         return called is not None and self.module.function_waits(called)
 
@@ -413,8 +409,8 @@ class Expressions(Integers):
         if not isinstance(value, Value):
             raise NotInWgsl("an element is a number")
         value = self.numbers.cast(value, array.type)
-        if array.where != "local":
-            (self.module.written if array.where == "buffer" else self.module.stored_shared).add(array.name)
+        if array.where == "buffer":
+            self.module.written.add(array.name)
 
         def word(at, value):
             text, atomic = self.element(array, at)
@@ -664,22 +660,18 @@ class Expressions(Integers):
 
     def warp_call(self, name, arguments):
         """What the lanes of a warp do together."""
-        numbers, memory = self.numbers, not self.module.subgroups
-        if memory and not self.guard:
+        numbers = self.numbers
+        if not self.guard:
             if self.masked:
                 raise NotInWgsl("lanes wait for each other in a part of an expression: write it as a statement")
-            raise Parted(by_warps=True)
+            raise Parted
         if name == "syncwarp":
-            if memory:
-                self.barrier(self.module.barrier)
-            else:
-                self.module.syncs_warps = True
-                self.emit("subgroupBarrier();")
+            self.barrier(self.module.barrier)
             return Several(())
         if name in ("any_sync", "all_sync", "ballot_sync"):
             value = numbers.cast(arguments[1], "bool").text
             value = f"!{value}" if name == "all_sync" else value
-            votes = self.together(f"ballot(lid, {f'{self.guard} && ' if memory else ''}{value})")
+            votes = self.together(f"ballot(lid, {self.guard} && {value})")
             if name == "ballot_sync":
                 return unsigned(votes, False)
             return Value(f"({votes} {'==' if name == 'all_sync' else '!='} 0u)", "bool", False)
@@ -699,8 +691,6 @@ class Expressions(Integers):
 
     def together(self, text):
         """The name of a word that all lanes compute together."""
-        if self.module.subgroups:
-            return self.temporary(unsigned(text, False)).text
         name = self.slot("u32")
         self.line(f"{name} = {text};")
         return name

@@ -102,16 +102,18 @@ fn same_word(lid: u32, value: u32) -> u32 {
   return workgroupUniformLoad(&of_thread_0);
 }
 """
-VOTES = """\
-// What the threads of a block tell each other through the block's memory.
+ANY = """\
+// Whether any thread of the block says yes: it writes the number of the question, which begins at 1.
 var<workgroup> anyone: u32;
-var<workgroup> told: array<u32, THREADS>;
+var<private> question: u32;
 fn any_of_block(lid: u32, value: bool) -> bool {
-  if (lid == 0u) { anyone = 0u; }
-  workgroupBarrier();
-  if (value) { anyone = 1u; }
-  return workgroupUniformLoad(&anyone) != 0u;
+  question += 1u;
+  if (value) { anyone = question; }
+  return workgroupUniformLoad(&anyone) == question;
 }
+"""
+FIRST_QUESTION = "  if (lid == 0u) { anyone = 0u; }\n  workgroupBarrier();\n"  # of `main`
+COUNTS = """\
 fn count_of_block(lid: u32, value: bool) -> u32 {
   told[lid] = select(0u, 1u, value);
   workgroupBarrier();
@@ -120,6 +122,10 @@ fn count_of_block(lid: u32, value: bool) -> u32 {
   workgroupBarrier();
   return count;
 }
+"""
+TOLD = """\
+// What the threads of a block tell each other.
+var<workgroup> told: array<u32, THREADS>;
 """
 WARPS = """\
 // A warp is 32 threads that follow each other; its lanes, too, tell each other through the block's memory.

@@ -9,9 +9,10 @@ types that it is called with.
 
 A barrier must be reached by all threads of a block, and a browser demands to see that in the text ("uniform control
 flow"). Where a condition around a barrier is the same in all threads, but that cannot be seen, the threads take that of
-thread 0, which changes nothing. Lanes of a warp may part, as warps of a block do. Where the GPU has no groups of 32
-threads that follow each other, or where threads part before a barrier, the kernel is translated with `masks`: the whole
-block takes every path that has a barrier in it, and a thread whose mask is false does nothing there.
+thread 0, which changes nothing. Where threads part before a barrier, or lanes of a warp wait for each other, the kernel
+is translated with `masks`: the whole block takes every path that has a barrier, or a vote of a warp, in it, and a thread
+whose mask is false does nothing there. Lanes that parted come together again for sure only where the whole block does:
+WGSL and Vulkan promise no more, and a GPU whose groups are warps was seen to need it.
 """
 
 import ast
@@ -84,12 +85,9 @@ def translated(kernel, signature, threads, shared, features):
             f"no feature {unknown[0]!r} of a device; there are {', '.join(sorted(FEATURES - {'timestamps'}))}"
         )
     refuse_recursion(kernel.py_func)
-    subgroups = "subgroups-of-32" in features
     try:
         return Module(kernel, signature, threads, shared, features, masks=False).text
-    except Parted as parted:
-        if not parted.by_warps and subgroups:
-            features = features - {"subgroups-of-32"}
+    except Parted:
         return Module(kernel, signature, threads, shared, features, masks=True).text
 
 
@@ -115,18 +113,15 @@ class Module:
         self.ordered = "ordered-barriers" in features
         self.dynamic_words = max(1, -(-shared // 4))
         self.atomic, self.written, self.read = set(), set(), set()  # names of arrays
-        self.syncs_warps, self.stored_shared = False, set()  # whether lanes wait by subgroups; names of shared arrays
         self.waiting = {}  # device function -> whether threads wait in it
         known = -1
         while known != self._noted():  # until no new array is written, or used atomically
             known = self._noted()
             self.made, self.functions, self.shared = {}, {}, {}
-            if self.syncs_warps:  # a subgroup's barrier orders no memory of the block: atomic accesses keep their order
-                self.atomic |= self.read & (self.written | self.stored_shared)
             self.text = self._translate(parameters(signature))
 
     def _noted(self):
-        return len(self.atomic) + len(self.written) + len(self.read) + len(self.stored_shared) + self.syncs_warps
+        return len(self.atomic) + len(self.written) + len(self.read)
 
     def _translate(self, declared):
         names = []
@@ -178,6 +173,8 @@ class Module:
             f"  if (block >= {self.blocks}) {{ return; }}\n{''.join(lets)}{body}}}"
         )
         own = [main, *self.reached(main)]
+        if any("any_of_block(" in each for each in own):
+            own[0] = main = main.replace("{ return; }\n", f"{{ return; }}\n{prelude.FIRST_QUESTION}", 1)
         text = "\n".join([*heads, "", *own, *self._helpers("\n".join(own))])
         arrays = tuple((number, name in self.written) for number, name, _ in bindings)
         shared = sum(int(size) for size in re.findall(r"^var<workgroup> \w+: array<\S+, (\d+)>;", text, re.MULTILINE))
@@ -194,11 +191,14 @@ class Module:
         if re.search(r"\bsame(_word)?\(", text):
             yield prelude.SAME
         warps = re.search(r"\b(ballot|shuffled)\(", text)
-        if re.search(r"\b(any|count)_of_block\(", text) or warps and not self.subgroups:
-            yield prelude.VOTES.replace("THREADS", str(self.threads))
-        if warps:
-            warps = prelude.SUBGROUPS if self.subgroups else prelude.WARPS
-            yield warps.replace("THREADS", str(self.threads))
+        counts = re.search(r"\bcount_of_block\(", text)
+        parts = {
+            prelude.ANY: "any_of_block(" in text,
+            prelude.COUNTS: counts,
+            prelude.SUBGROUPS: warps and self.subgroups,
+        }
+        parts |= {prelude.WARPS: warps and not self.subgroups, prelude.TOLD: counts or warps and not self.subgroups}
+        yield from (part.replace("THREADS", str(self.threads)) for part, used in parts.items() if used)
 
     def reached(self, text):
         """The device functions that a text calls, directly or not: others were translated for what did not last."""
