@@ -29,7 +29,8 @@ def webgpu():
 @pytest.fixture
 def found(monkeypatch):
     """A function that says what WebGPU finds on a machine without NVIDIA's GPU."""
-    monkeypatch.setattr(runtime, "ENGINE", "sim")
+    for module in (runtime, registry):
+        monkeypatch.setattr(module, "ENGINE", "sim")
     monkeypatch.setattr(hardware, "SIMULATED", False)
     return lambda device: monkeypatch.setattr(hardware, "webgpu_device", lambda: device)
 

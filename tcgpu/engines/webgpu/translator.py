@@ -9,10 +9,10 @@ types that it is called with.
 
 A barrier must be reached by all threads of a block, and a browser demands to see that in the text ("uniform control
 flow"). Where a condition around a barrier is the same in all threads, but that cannot be seen, the threads take that of
-thread 0, which changes nothing. Where threads part before a barrier, or lanes of a warp wait for each other, the kernel
-is translated with `masks`: the whole block takes every path that has a barrier, or a vote of a warp, in it, and a thread
-whose mask is false does nothing there. Lanes that parted come together again for sure only where the whole block does:
-WGSL and Vulkan promise no more, and a GPU whose groups are warps was seen to need it.
+thread 0, which changes nothing. Where threads part before a barrier, or lanes of a warp wait for each other, the
+kernel is translated with `masks`: the whole block takes every path that has a barrier, or a vote of a warp, in it, and
+a thread whose mask is false does nothing there. Lanes that parted come together again for sure only where the whole
+block does: WGSL and Vulkan promise no more, and a GPU whose groups are warps was seen to need it.
 """
 
 import ast
@@ -192,12 +192,14 @@ class Module:
             yield prelude.SAME
         warps = re.search(r"\b(ballot|shuffled)\(", text)
         counts = re.search(r"\bcount_of_block\(", text)
+        by_memory = warps and not self.subgroups
         parts = {
             prelude.ANY: "any_of_block(" in text,
+            prelude.TOLD: counts or by_memory,
             prelude.COUNTS: counts,
+            prelude.WARPS: by_memory,
             prelude.SUBGROUPS: warps and self.subgroups,
         }
-        parts |= {prelude.WARPS: warps and not self.subgroups, prelude.TOLD: counts or warps and not self.subgroups}
         yield from (part.replace("THREADS", str(self.threads)) for part, used in parts.items() if used)
 
     def reached(self, text):
