@@ -116,6 +116,13 @@ def test_adaptive_says_what_it_needs():
         tcgpu.count(graph, "adaptive", engine="webgpu")
 
 
+def test_too_little_memory_is_reported_with_a_way_out_that_works(monkeypatch):
+    monkeypatch.setattr(runtime.named("webgpu"), "memory_free", lambda: 100)
+    for method in ("naive", "bitmap_block_global"):
+        with pytest.raises(tcgpu.GraphError, match="100 free.*: engine='cpu' takes the memory of the host$"):
+            tcgpu.count(GRAPHS["wheel"], method, engine="webgpu")
+
+
 @pytest.mark.parametrize("verb, more", [(tcgpu.k_truss, (4,)), (tcgpu.truss_numbers, ()), (tcgpu.motifs, ())])
 def test_verbs_that_need_more_than_kernels_say_so(verb, more):
     with pytest.raises(EngineError, match="webgpu"):

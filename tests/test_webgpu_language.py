@@ -814,3 +814,22 @@ def test_arrays_of_no_and_of_odd_bytes(engine):
     assert np.asarray(out).tolist() == [*range(31, -1, -1)]
     for odd in (np.arange(5, dtype=np.uint8), np.array([1, -2, 3], np.int16), np.zeros((0, 3), np.int64)):
         assert np.array_equal(np.asarray(engine.to_device(odd)), odd)
+
+
+def adds_too_much(a):
+    cuda.atomic.add(a, 0, 10**30)
+
+
+def stores_too_much(a):
+    a[0] = 2**40
+
+
+def keeps_too_much(a):
+    most = 2**63
+    a[0] = int32(most >> 60)
+
+
+@pytest.mark.parametrize("body", [adds_too_much, stores_too_much, keeps_too_much])
+def test_numbers_that_no_element_or_variable_can_hold_are_refused(body):
+    """In the simulator they are an OverflowError, or right; they would be cut."""
+    assert re.search(r"\d+ is out of the bounds of int(32|64)", spoken(body))

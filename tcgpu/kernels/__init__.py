@@ -27,11 +27,6 @@ from tcgpu.progress import each_part
 
 MOST_SHARED = 227 << 10  # bytes of a block, on a GPU of compute capability 9.0
 BLOCKS, THREADS = 2112, 256  # of a launch by `run`: blocks at most, and the threads of each
-# what helps a graph that does not fit a device
-ELSEWHERE = (
-    "without a method, device_memory= streams the graph through it where triangles are counted, and engine='cpu' takes "
-    "the memory of the host"
-)
 MAX_EDGES = 2**32 - 2**13  # a 32-bit position runs past the last edge, by up to four times 1024 threads
 
 
@@ -229,7 +224,7 @@ class Plan:
         if not runtime.fits(self.device_bytes):
             free = f"{runtime.memory_free():,} free"
             raise GraphError(
-                f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free}: {ELSEWHERE}"
+                f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free}: {elsewhere()}"
             )
         if runtime.estimates_time:
             simulated.check(self.method, self.simulated_seconds)
@@ -287,6 +282,14 @@ class ArrayPlan(Plan):
         )  # fmt: skip
 
 
+def elsewhere():
+    """What helps where the device has too little memory; WebGPU counts in no parts."""
+    host = "engine='cpu' takes the memory of the host"
+    if runtime.engine() == "webgpu":
+        return host
+    return f"without a method, device_memory= streams the graph through it where triangles are counted, and {host}"
+
+
 @contextmanager
 def fitting(what):
     """Raise GraphError, with the alternatives, where the device has no memory left for `what`: a method, columns.
@@ -301,7 +304,7 @@ def fitting(what):
         if type(error).__name__ not in ("OutOfMemory", "OutOfMemoryError") and "OUT_OF_MEMORY" not in str(error):
             raise
         raise GraphError(
-            f"{what} does not fit this device, which has {runtime.memory_free():,} bytes free: {ELSEWHERE}"
+            f"{what} does not fit this device, which has {runtime.memory_free():,} bytes free: {elsewhere()}"
         ) from error
 
 

@@ -408,6 +408,7 @@ class Expressions(Integers):
         at = self.place(array, index)
         if not isinstance(value, Value):
             raise NotInWgsl("an element is a number")
+        self.numbers.check_fits(value, array.type)
         value = self.numbers.cast(value, array.type)
         if array.where == "buffer":
             self.module.written.add(array.name)
@@ -434,6 +435,8 @@ class Expressions(Integers):
         if array.where == "buffer":
             self.module.written.add(array.name)
         self.module.atomic.add(array.name)
+        for each in operands:
+            self.numbers.check_fits(each, kind)
         operands = [self.short(self.numbers.cast(each, kind)) for each in operands]
         if self.module.in_words(array):
             if kind in BIG:

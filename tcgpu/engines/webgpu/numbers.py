@@ -135,6 +135,8 @@ class Numbers:
             raise NotInWgsl("a number is needed here")
         number = value.constant if value.literal is None else value.literal
         if number is not None:
+            if kind == "i64":
+                self.check_fits(value, kind)
             return self.known(number, kind)
         have, text = value.type, value.text
         if have == kind:
@@ -160,6 +162,10 @@ class Numbers:
         info = np.iinfo(NUMPY[kind])
         return info.min <= value.literal <= info.max
 
+    def check_fits(self, value, kind):
+        if not self.fits(value, kind):
+            raise NotInWgsl(f"{value.literal} is out of the bounds of {NUMPY[kind]}")
+
     def common(self, *values):
         """The type of an operation on values; "literal" if all are literals."""
         if not all(isinstance(value, Value) for value in values):
@@ -179,8 +185,7 @@ class Numbers:
         kind = self.common(*values)
         kind = "i64" if kind == "literal" else kind
         for value in values:
-            if not self.fits(value, kind):
-                raise NotInWgsl(f"{value.literal} is out of the bounds of {NUMPY[kind]}")
+            self.check_fits(value, kind)
         return [self.cast(value, kind).text for value in values], kind, all(value.uniform for value in values)
 
     def operate(self, name, left, right):

@@ -19,7 +19,7 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
-from tcgpu.kernels import ELSEWHERE, launch
+from tcgpu.kernels import elsewhere, launch
 from tcgpu.kernels.device.columns import column_bounds
 
 
@@ -225,7 +225,7 @@ def bitmaps_that_fit(method, graph, most, bitmap_bytes):
     if room < 0 or fitting < 1:
         raise GraphError(
             f"{method} needs {columns + bitmap_bytes:,} bytes on the device, for the graph and one bitmap; it has "
-            f"{free:,} free, a sixteenth of which stays free: {ELSEWHERE}"
+            f"{free:,} free, a sixteenth of which stays free: {elsewhere()}"
         )
     return fitting
 
