@@ -72,10 +72,11 @@ def gpus() -> list[str]:
 
 
 def webgpu_device() -> Any:
-    """Return the DeviceInfo of the device of the engine "webgpu"; None if there is none, or it does not open."""
+    """Return the DeviceInfo of the device of the engine "webgpu", which is not opened for it; None if there is none."""
+    from tcgpu.engines.webgpu import device
+
     with suppress(EngineError):
-        if not runtime.why_missing("webgpu"):
-            return runtime.named("webgpu").device.info
+        return device.chosen_device()
     return None
 
 

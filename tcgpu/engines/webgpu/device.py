@@ -115,12 +115,16 @@ def why_missing():
 _opening, _open = threading.RLock(), {}
 
 
+def chosen_device():
+    """The DeviceInfo of the device that is chosen, or the best; it is not opened. EngineError if there is none."""
+    if reason := why_missing():
+        raise EngineError(reason)
+    return next(filter(_chosen, devices()))
+
+
 def open_device(info=None):
     """The Device of a DeviceInfo, by default the one that is chosen, or the best. A process opens each once."""
-    if info is None:
-        if reason := why_missing():
-            raise EngineError(reason)
-        info = next(filter(_chosen, devices()))
+    info = info or chosen_device()
     with _opening:
         if info not in _open:
             _open[info] = _module().Device(info, _found()[info])
