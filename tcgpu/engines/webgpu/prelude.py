@@ -103,7 +103,18 @@ fn same_word(lid: u32, value: u32) -> u32 {
 }
 """
 ANY = """\
-// Whether any thread of the block says yes: it writes the number of the question, which begins at 1.
+// Whether any thread of the block says yes.
+var<workgroup> anyone: u32;
+fn any_of_block(lid: u32, value: bool) -> bool {
+  if (lid == 0u) { anyone = 0u; }
+  workgroupBarrier();
+  if (value) { anyone = 1u; }
+  return workgroupUniformLoad(&anyone) != 0u;
+}
+"""
+NUMBERED_ANY = """\
+// Whether any thread of the block says yes: it writes the number of the question, which begins at 1. That the answer is
+// the same for all threads, a browser would not see.
 var<workgroup> anyone: u32;
 var<private> question: u32;
 fn any_of_block(lid: u32, value: bool) -> bool {

@@ -173,7 +173,7 @@ class Module:
             f"  if (block >= {self.blocks}) {{ return; }}\n{''.join(lets)}{body}}}"
         )
         own = [main, *self.reached(main)]
-        if any("any_of_block(" in each for each in own):
+        if self.subgroups and any("any_of_block(" in each for each in own):
             own[0] = main = main.replace("{ return; }\n", f"{{ return; }}\n{prelude.FIRST_QUESTION}", 1)
         text = "\n".join([*heads, "", *own, *self._helpers("\n".join(own))])
         arrays = tuple((number, name in self.written) for number, name, _ in bindings)
@@ -194,7 +194,7 @@ class Module:
         counts = re.search(r"\bcount_of_block\(", text)
         by_memory = warps and not self.subgroups
         parts = {
-            prelude.ANY: "any_of_block(" in text,
+            prelude.NUMBERED_ANY if self.subgroups else prelude.ANY: "any_of_block(" in text,
             prelude.TOLD: counts or by_memory,
             prelude.COUNTS: counts,
             prelude.WARPS: by_memory,
