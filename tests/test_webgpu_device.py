@@ -109,8 +109,8 @@ def test_a_wait_can_be_interrupted(device):
     assert interrupted < (time.perf_counter() - began) / 2
 
 
-class Told(set):
-    """What a device was told, by a library during whose call Ctrl-C comes."""
+class Interrupting(set):
+    """The numbers that a library called back with; Ctrl-C comes during each of its calls."""
 
     def add(self, number):
         _thread.interrupt_main()
@@ -119,7 +119,7 @@ class Told(set):
 
 def test_what_is_called_back_is_not_lost(device, monkeypatch):
     """Ctrl-C in a callback of the library would have the wait go on for ever."""
-    monkeypatch.setattr(device, "_told", Told())
+    monkeypatch.setattr(device, "_called_back", Interrupting())
     began = time.perf_counter()
     timer = threading.Timer(10, _thread.interrupt_main)
     timer.start()

@@ -136,8 +136,8 @@ def test_measure_takes_the_simulator_for_what_webgpu_cannot_run(webgpu, found):
 # -------------------------------------------------------------------------------------------------------------- checks
 
 
-@tcgpu.method(threads=64, blocks=4)
-def mine(col_ptr, row_idx, col_of, total):
+@cuda.jit(device=True)
+def add_triangles(col_ptr, row_idx, col_of, total):
     count = int64(0)
     for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i = row_idx[e]
@@ -145,19 +145,18 @@ def mine(col_ptr, row_idx, col_of, total):
             for q in range(col_ptr[i], col_ptr[i + 1]):
                 count += row_idx[p] == row_idx[q]
     cuda.atomic.add(total, 0, count)
+
+
+@tcgpu.method(threads=64, blocks=4)
+def mine(col_ptr, row_idx, col_of, total):
+    add_triangles(col_ptr, row_idx, col_of, total)
 
 
 @tcgpu.method(threads=64, blocks=4)
 def sixteen(col_ptr, row_idx, col_of, total):
     kept = cuda.shared.array(8, np.uint16)
     kept[cuda.threadIdx.x % 8] = 0
-    count = int64(0)
-    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
-        i = row_idx[e]
-        for p in range(e + 1, col_ptr[col_of[e] + 1]):
-            for q in range(col_ptr[i], col_ptr[i + 1]):
-                count += row_idx[p] == row_idx[q]
-    cuda.atomic.add(total, 0, count)
+    add_triangles(col_ptr, row_idx, col_of, total)
 
 
 def test_a_check_runs_on_the_device_that_is_named(webgpu):

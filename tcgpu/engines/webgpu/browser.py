@@ -110,23 +110,23 @@ class Device(common.Device):
         limits = {name: getattr(adapter.limits, name) for name in LIMITS}
         wanted = _object({"required_features": names, "required_limits": limits})
         proxy = _waited(adapter.requestDevice(wanted))
-        self._told, self._lost = [], []  # errors that the browser told of
-        proxy.addEventListener("uncapturederror", create_proxy(lambda event: self._told.append(event.error)))
+        self._problems, self._lost = [], []  # errors that the browser reported
+        proxy.addEventListener("uncapturederror", create_proxy(lambda event: self._problems.append(event.error)))
         proxy.lost.then(create_proxy(self._lost.append))
         super().__init__(info, Named(proxy), features)
 
     @contextmanager
     def _errors(self):
-        """Raise what the browser told of; it does when something waits for it."""
+        """Raise what the browser reported; it does when something waits for it."""
         try:
             yield
         except JsException as error:
             raise EngineError(f"{self.info.name}: {error.message}") from None
         if self._lost:
             raise EngineError(f"{self.info.name} was lost: {self._lost[0].message}")
-        if self._told:
-            error, *_ = self._told
-            self._told.clear()
+        if self._problems:
+            error, *_ = self._problems
+            self._problems.clear()
             self._raise(error)
 
     def _raise(self, error):
@@ -135,7 +135,7 @@ class Device(common.Device):
         raise EngineError(f"{self.info.name}: {error.message}")
 
     def _new_buffer(self, size):
-        if size <= common.PIECE:  # to wait for an answer takes longer than all else; `_told` has it later
+        if size <= common.PIECE:  # to wait for an answer takes longer than all else; `_problems` has it later
             return super()._new_buffer(size)
         self.raw.push_error_scope("out-of-memory")
         made = super()._new_buffer(size)
@@ -152,10 +152,10 @@ class Device(common.Device):
             compute={"module": module, "entry_point": "main"},
         )
         if error := _waited(self.raw.proxy.popErrorScope()):
-            for told in _waited(module.proxy.getCompilationInfo()).messages:
-                if told.type == "error":
-                    line = text.splitlines()[told.lineNum - 1].strip()
-                    raise KernelError(f"kernel {name} in WGSL: {told.message}\nline {told.lineNum}: {line}")
+            for message in _waited(module.proxy.getCompilationInfo()).messages:
+                if message.type == "error":
+                    line = text.splitlines()[message.lineNum - 1].strip()
+                    raise KernelError(f"kernel {name} in WGSL: {message.message}\nline {message.lineNum}: {line}")
             raise KernelError(f"kernel {name} in WGSL: {error.message}")
         return made
 

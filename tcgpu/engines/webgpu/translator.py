@@ -248,8 +248,8 @@ class Module:
 
         For a whole device, which takes long; on a device with `ordered-barriers`, atomic elements do without.
         """
-        told = (self.read & self.written) - (self.atomic if self.ordered else set())
-        return "workgroupBarrier(); storageBarrier();" if told else "workgroupBarrier();"
+        exchanged = (self.read & self.written) - (self.atomic if self.ordered else set())
+        return "workgroupBarrier(); storageBarrier();" if exchanged else "workgroupBarrier();"
 
     def in_words(self, array):
         """Whether an array is stored as words of 32 bits, in WGSL: two for an element of 64 bits."""

@@ -75,7 +75,7 @@ class Device(common.Device):
         super().__init__(info, raw, features - {"subgroups", "subgroup-barriers"}, period)
         self._mapped = self._ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", self._tell)
         self._worked = self._ffi.callback("void(WGPUQueueWorkDoneStatus, WGPUStringView, void *, void *)", self._tell)
-        self._numbers, self._told = count(1), set()  # of what the library calls back for
+        self._numbers, self._called_back = count(1), set()  # of what the library calls back for
         if {"subgroups", "subgroup-barriers"} <= features and info.name.startswith(WARPS):
             self.features |= {"subgroups-of-32"} if common.has_subgroups_of_32(self) else set()
         if info.backend == "Vulkan" and info.name.startswith("NVIDIA"):  # PTX says it of bar.sync
@@ -123,8 +123,8 @@ class Device(common.Device):
     # The package's own functions for this wait for a thread, which takes five times as long, or do not work
 
     def _map(self, raw, target):
-        told, number = self._callback("WGPUBufferMapCallbackInfo *", self._mapped)
-        self._checked.wgpuBufferMapAsync(raw._internal, common.MAP_READ, 0, target.nbytes, told[0])
+        callback, number = self._callback("WGPUBufferMapCallbackInfo *", self._mapped)
+        self._checked.wgpuBufferMapAsync(raw._internal, common.MAP_READ, 0, target.nbytes, callback[0])
         self._poll_until(number)
         found = self._checked.wgpuBufferGetConstMappedRange(raw._internal, 0, target.nbytes)
         if not found:
@@ -133,28 +133,28 @@ class Device(common.Device):
         self._checked.wgpuBufferUnmap(raw._internal)
 
     def _wait(self):
-        told, number = self._callback("WGPUQueueWorkDoneCallbackInfo *", self._worked)
-        self._checked.wgpuQueueOnSubmittedWorkDone(self.queue._internal, told[0])
+        callback, number = self._callback("WGPUQueueWorkDoneCallbackInfo *", self._worked)
+        self._checked.wgpuQueueOnSubmittedWorkDone(self.queue._internal, callback[0])
         self._poll_until(number)
 
     def _callback(self, kind, function):
         """How the library is to call back, and the number that it calls back with."""
         number = next(self._numbers)
-        told = self._ffi.new(kind)
-        told.mode, told.callback = self._lib.WGPUCallbackMode_AllowProcessEvents, function
-        told.userdata1 = self._ffi.cast("void *", number)
-        return told, number
+        callback = self._ffi.new(kind)
+        callback.mode, callback.callback = self._lib.WGPUCallbackMode_AllowProcessEvents, function
+        callback.userdata1 = self._ffi.cast("void *", number)
+        return callback, number
 
     def _tell(self, status, message, number, nothing):
-        self._told.add(int(self._ffi.cast("uintptr_t", number)))
+        self._called_back.add(int(self._ffi.cast("uintptr_t", number)))
 
     def _poll_until(self, number):
         """Wait until the library has called back: in Python, so that Ctrl-C ends it."""
         began = time.perf_counter()
-        while number not in self._told:
+        while number not in self._called_back:
             with uninterrupted():  # or what it calls back may be lost
                 self._checked.wgpuDevicePoll(self.raw._internal, False, self._ffi.NULL)
             waited = time.perf_counter() - began
-            if waited > 5e-5 and number not in self._told:
+            if waited > 5e-5 and number not in self._called_back:
                 time.sleep(min(waited / 8, 1e-3))
-        self._told.discard(number)
+        self._called_back.discard(number)
