@@ -301,6 +301,11 @@ def in_blocks(lines):
     return found
 
 
+def in_memory(line):
+    """Whether a line reads or writes memory, or calls a function that may."""
+    return "[" in line.replace("params[", "") or "(lid, " in line
+
+
 def changes(block):
     """Whether a block changes the mask that it is under."""
     mask = block[0].strip()[4:-3]
@@ -800,6 +805,7 @@ class Function(Expressions):
         self.line(f"{inside} = {outer or 'true'};")
         self.line("loop {")
         self.depth += 1
+        start = len(self.lines)
         self.line(f"{now} = {inside};")
         self.masks.append(now)
         self.guard = now
@@ -815,6 +821,7 @@ class Function(Expressions):
             self.guard = now
             self.line(f"{now} = {now} && {value.text};")
         self.line(f"{inside} = {now};")
+        asked = len(self.lines)
         self.line(f"if (!any_of_block(lid, {inside})) {{ break; }}")
         self.enter(node)
         if self.block(node.body):
@@ -823,10 +830,21 @@ class Function(Expressions):
         self.masks.pop()
         if step:
             self.line(f"if ({inside}) {{ {step}; }}")
+        if not any(map(in_memory, self.lines[start:asked])):
+            self.drop_barrier(asked)
         self.depth -= 1
         self.line("}")
         self.guard = outer
         return after
+
+    def drop_barrier(self, start):
+        """Drop a barrier from the end of a round; what is after `start` is the round: the next one begins with one."""
+        for k in reversed(range(start, len(self.lines))):
+            if self.lines[k] == f"{'  ' * self.depth}workgroupBarrier();":
+                del self.lines[k]
+            elif not in_memory(self.lines[k]) and self.lines[k].endswith((";", "; }")):
+                continue
+            return
 
     def do_While(self, node):
         together = self.agree(self.waits([node]))
