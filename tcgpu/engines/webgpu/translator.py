@@ -867,7 +867,10 @@ class Function(Expressions):
         sign = step.literal
         if sign == 0:
             self.refuse(node.iter, "the step of a range is not 0")
-        kind = counted = "i64" if kind == "literal" else kind
+        literals = kind == "literal"
+        kind = counted = "i64" if literals else kind
+        if literals and all(self.numbers.fits(each, "i32") for each in (start, stop, step)):
+            counted = "i32"  # a GPU counts faster with 32 bits
         if kind == "i32" and sign is None or not all(self.numbers.fits(each, kind) for each in (start, stop)):
             counted = "i64"
         if kind == "u64" != counted:
