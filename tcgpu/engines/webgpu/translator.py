@@ -12,7 +12,8 @@ flow"). Where a condition around a barrier is the same in all threads, but that 
 thread 0, which changes nothing. Where threads part before a barrier, or lanes of a warp wait for each other, the
 kernel is translated with `masks`: the whole block takes every path that has a barrier, or a vote of a warp, in it, and
 a thread whose mask is false does nothing there. Lanes that parted come together again for sure only where the whole
-block does: WGSL and Vulkan promise no more, and a GPU whose groups are warps was seen to need it.
+block does: WGSL and Vulkan promise no more, and a GPU whose groups are warps was seen to need it. What is the same for
+all threads of a block, also for those whose mask is false, is done without a mask.
 """
 
 import ast
