@@ -32,6 +32,7 @@ RUN, FULL, LAUNCH = "run on the engine above", "a full GPU, estimated", "this la
 # the recorded settings of `column_block`: how many columns a block takes
 COLUMNS = {"1 column": 1, "27 columns": 27, "a nonzero for every thread": "fitting"}
 REPORT = "the report's four graphs, Tesla T4"
+KEPT = ("graph", "vertices", "edges", "nonzeros_per_column", "method", "order", "knobs", "date")  # of a recorded row
 FITTING = "fitting"  # the columns of a second curve of `column_block`: as many as give every thread a nonzero
 
 
@@ -83,7 +84,7 @@ class SweepPage(Page):
         above = elements.box([drawn, elements.box(fields, flex="1 1 250px")], "tcgpu-charts", kind=widgets.Box)
         self.children = [above, self.note, self.table]
         elements.when_set(self._set_edges, self.way, self.gpu)
-        elements.when_set(self.draw, self.limits, self.quantity, self.baseline, self.machine, self.edges, self.way)
+        elements.when_set(self.draw, *form.values())
 
     def _set_edges(self):
         """Set the number of edges to that of the record, or to one that takes seconds, with columns that it allows."""
@@ -138,15 +139,18 @@ class SweepPage(Page):
         return source, run.label, run._replace(knobs=(), max_seconds=None)
 
     def _recorded(self, source, run):
-        """The row of an estimate that is on record, else None. Graphs that fill the GPU have only one estimate."""
+        """The row of an estimate that is on record, else None.
+
+        Knobs that the method has got since have their defaults. Graphs that fill the GPU have only one estimate.
+        """
+        usual = METHODS[run.method].knobs
         for row in self._estimates.get(run.gpu, ()):
-            same = source == _source(row["edges"], row["nonzeros_per_column"]) and run.order == row["order"]
-            if same and run.method == row["method"] and (row["edges"] >= FILLING_EDGES or not run.fill):
-                if json.loads(row["knobs"]) == METHODS[run.method].knobs | run.knobs:
-                    kept = ("graph", "vertices", "edges", "nonzeros_per_column", "method", "order", "knobs", "date")
-                    found = {"engine": "estimated", "machine": run.gpu, "fill": run.fill,
-                             "estimated_us": row["estimated_ms"] * 1e3}  # fmt: skip
-                    return _of_curve({key: row[key] for key in kept} | found, source, run)
+            same = (run.method, run.order) == (row["method"], row["order"])
+            same = same and source == _source(row["edges"], row["nonzeros_per_column"])
+            if same and usual | run.knobs == usual | json.loads(row["knobs"]):
+                if not run.fill or row["edges"] >= FILLING_EDGES:
+                    time = {"engine": "estimated", "machine": run.gpu, "estimated_us": row["estimated_ms"] * 1e3}
+                    return _of_curve({key: row[key] for key in KEPT} | time | {"fill": run.fill}, source, run)
         return None
 
     def to_draw(self):
