@@ -27,7 +27,7 @@ from tcgpu.markup import element
 from tcgpu.records import Table
 
 SHARES, SLICES = "adaptive", "warp_search"  # the methods of the record "scaling", by how the work is divided
-CLASS = " class"  # ends the name of a generated graph in the record "report", after the name of the report's graph
+CLASS = " class"  # ends the name of a generated graph in the record "report", after that of the report's matrix
 LADDER = {  # ideas of the record "ladder", each on top of those before it, and how a chart names them
     "degree order": "two\npointers",
     "four bitmaps": "four\nbitmaps",
@@ -83,6 +83,7 @@ def report_table(rows, *, order="natural", key="kernel_ms"):
             graph = row["graph"].removesuffix(CLASS)
             simple, shared = times["naive"][graph], times["column_block"][graph]
             facts = {name: row[name] for name in ("vertices", "edges", "triangles", "nonzeros_per_column")}
+            facts["made"] = row.get("made", "")  # by which call; empty of the report's own matrix
             measured = {"simple_ms": simple, "shared_ms": shared, "speedup": simple / shared}
             table.append({"graph": graph, **facts, **measured})
     return table

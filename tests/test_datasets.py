@@ -451,6 +451,42 @@ def test_own_folder_without_an_index(site, monkeypatch, tmp_path):
         (own / "tiny").is_dir() and (own / "tiny").rmdir()
 
 
+def test_every_graph_of_an_own_folder_is_listed_and_can_be_loaded(monkeypatch, tmp_path):
+    own, graphs = tmp_path / "own", {}
+    (own / "empty").mkdir(parents=True)
+    monkeypatch.setenv("TCGPU_GRAPHS", str(own))
+    made = "mine.mtx.gz", "mine.el", "auto_adj.tsv", "rmat_8.npz", "listed.txt", "kept/"
+    for k, file in enumerate(made):
+        graph = generators.mesh(3, 3 + k)
+        formats.write(graph, f"{own}/{file}")
+        graphs[file] = graph
+    (own / "notes.md").write_text("of no format")
+    listed = f"listed as\tlisted.txt\tel\t{graphs['listed.txt'].n}\t{graphs['listed.txt'].m}\t24\n"
+    (own / "INDEX.tsv").write_text(f"name\tfile\tformat\tvertices\tedges\ttriangles\n{listed}")
+    names = ["auto", "kept", "listed as", "mine", "mine.mtx.gz", "rmat_8"]
+    assert [entry.name for entry in datasets.own()] == names
+    entries = {entry.name: entry for entry in datasets.here()}
+    assert set(names) <= set(entries) and len(entries) == len(BUNDLED) + len(names) - 1
+    assert (entries["mine"].edges, entries["mine"].nonzeros_per_column) == (None, 0)
+    for name, file in zip(names[1:], ("kept/", "listed.txt", "mine.el", "mine.mtx.gz", "rmat_8.npz"), strict=True):
+        assert tcgpu.load(name).equals(graphs[file]) and entries[name].family == "local", name
+    with pytest.raises(tcgpu.GraphError, match="auto_adj.tsv is not auto: it has 15 vertices and .* published are 448"):
+        tcgpu.load("auto")  # the name of one of the report's matrices
+
+
+def test_what_is_here_are_the_package_the_own_folder_and_downloads(site, monkeypatch, tmp_path):
+    assert [entry.name for entry in datasets.here()] == []
+    (site / "tiny.tar.gz").write_bytes(archive(TINY, tmp_path))
+    tcgpu.load("tiny")
+    assert [entry.name for entry in datasets.here()] == ["tiny"]
+    (tmp_path / "own").mkdir()
+    monkeypatch.setenv("TCGPU_GRAPHS", str(tmp_path / "own"))
+    formats.write(TINY, tmp_path / "own" / "tiny.mtx")
+    assert [entry.name for entry in datasets.here()] == ["tiny"]
+    monkeypatch.setenv("TCGPU_GRAPHS", str(tmp_path / "nowhere"))
+    assert datasets.own() == [] and len(datasets.here()) == 1
+
+
 def test_own_folder_with_something_else(site, monkeypatch, tmp_path):
     own = tmp_path / "own"
     own.mkdir()
