@@ -213,21 +213,23 @@ def bounds_and_batch_bytes(threads):
 # -------------------------------------------------------------------------------------------------- memory and knobs
 
 
-def bitmaps_that_fit(method, graph, most, bitmap_bytes):
-    """How many bitmaps, up to `most`, fit the device together with the graph; GraphError if none does.
+def bitmaps_of_blocks(method, graph, blocks, per_block, bitmap_bytes, others=0):
+    """How many blocks, up to `blocks`, of how many bitmaps fit the device: fewer than `per_block` if those of one do not.
 
-    A sixteenth of the free memory stays free: allocations are rounded up, and memory has gaps.
+    Beside them are the graph, and `others` bytes; GraphError if there is no room for a single bitmap. A sixteenth of the free memory stays free: allocations are rounded up, and memory has gaps.
     """
     free = runtime.memory_free()
     columns = 0 if runtime.is_on_gpu(graph.col_ptr) else graph.nbytes
-    room = free - free // 16 - columns
+    room = free - free // 16 - columns - others
+    most = blocks * per_block
     fitting = most if bitmap_bytes == 0 else min(most, room // bitmap_bytes)
     if room < 0 or fitting < 1:
         raise GraphError(
-            f"{method} needs {columns + bitmap_bytes:,} bytes on the device, for the graph and one bitmap; it has "
+            f"{method} needs {columns + others + bitmap_bytes:,} bytes on the device, for the graph and one bitmap; it has "
             f"{free:,} free, a sixteenth of which stays free: {elsewhere()}"
         )
-    return fitting
+    per_block = min(per_block, fitting)
+    return fitting // per_block, per_block
 
 
 def check_shared(method, what, needed):
