@@ -17,7 +17,6 @@ from level_models import schedule
 from tcgpu import datasets, records
 from tcgpu.insight.gpus import GPUS
 from tcgpu.kernels import order_costs
-from tcgpu.kernels.bisson_fatica import bitmap_auto
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, position, split
 from tcgpu.lab.sweep import Curve
 

@@ -32,6 +32,7 @@ levels of the search tree, which every search passes. It ends in the part of the
 from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Step, enough_blocks, launch
+from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device.search import contains, last_up_to
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
@@ -235,27 +236,26 @@ def published_kernel(col_of, col_ptr, row_idx, cached, total):
     lane, top = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5 << 5
     count, e = int64(0), cuda.grid(1) >> 5
     while e < row_idx.size:
-        keys, key_count = column(col_ptr, row_idx[e])
-        place, size = column(col_ptr, col_of[e])
-        if key_count > size:
-            keys, key_count, place, size = place, size, keys, key_count
+        p, p_end = column_bounds(col_ptr, row_idx[e])
+        q, q_end = column_bounds(col_ptr, col_of[e])
+        if p_end - p > q_end - q:
+            p, p_end, q, q_end = q, q_end, p, p_end
         if cached:
             if lane > 0:
-                tops[top + lane] = row_idx[place + (lane * size >> LEVELS)]
+                tops[top + lane] = row_idx[q + share(lane, q_end - q)]
             cuda.syncwarp()
-        k = int64(lane)
-        while k < key_count:
-            key, begin, length = row_idx[keys + k], place, size
+        p += lane
+        while p < p_end:
+            key, begin, end = row_idx[p], q, q_end
             if cached:
-                s = 0
+                s = uint32(0)
                 for level in range(LEVELS):
-                    step = WARP // 2 >> level
+                    step = uint32(WARP // 2 >> level)
                     if tops[top + s + step] <= key:
                         s += step
-                begin = place + (s * size >> LEVELS)
-                length = place + ((s + 1) * size >> LEVELS) - begin
-            count += contains(row_idx, begin, length, key)
-            k += WARP
+                begin, end = q + share(s, q_end - q), q + share(s + 1, q_end - q)
+            count += contains(row_idx, begin, end - begin, key)
+            p += WARP
         if cached:
             cuda.syncwarp()
         e += cuda.gridsize(1) >> 5
@@ -263,9 +263,9 @@ def published_kernel(col_of, col_ptr, row_idx, cached, total):
 
 
 @cuda.jit(device=True)
-def column(col_ptr, j):
-    """Where column j begins, and its length."""
-    return col_ptr[j], col_ptr[j + 1] - col_ptr[j]
+def share(k, size):
+    """k 32nds of `size`, rounded down, in 32 bits."""
+    return k * (size >> LEVELS) + (k * (size & (WARP - 1)) >> LEVELS)
 
 
 def shape(edges, threads=64, blocks=None):
