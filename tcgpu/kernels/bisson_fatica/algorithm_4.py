@@ -27,8 +27,6 @@ from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import WARP
 
-WORD = 64  # bits
-
 
 @cuda.jit(device=True)
 def algorithm_4(cols, roff, rlen, rows, state, bits, supp, counts_only, by_warp):
@@ -180,7 +178,7 @@ def _listing(graph):
 def _step(graph, method, name, kernel, threads, blocks, beside=0):
     """The launch of a kernel, and the arrays for it; beside: bytes that others take."""
     check_positions(graph, name)
-    words, workers = -(-graph.n // WORD), 1
+    words, workers = -(-graph.n // 64), 1
     if method == "warp":
         workers = -(-threads // WARP)
         threads = workers * WARP
