@@ -132,6 +132,12 @@ def test_a_fit_keeps_the_papers_constants_where_the_record_allows_them():
     assert calibration.fit(rows) == calibration.PAPER
 
 
+def test_a_threshold_is_fitted_to_where_a_curve_goes_through_1():
+    assert calibration.fit_threshold([(1, 0.5), (2, 0.9), (4, 1.1), (8, 2)]) == 4
+    assert calibration.fit_threshold([(1, 1.5), (2, 2)]) == 1
+    assert calibration.fit_threshold([(1, 0.5), (2, 1.1), (4, 0.5)]) == np.inf, "4 loses more than 2 gains"
+
+
 def test_kernels_without_a_timing_are_not_chosen():
     rows = timed(10**6, 10**6, 5, warp=2, **{"global": 1})
     knobs = calibration.fit(rows)
