@@ -326,8 +326,8 @@ def plan(
 
 
 def split_for_device(graph, layout="s-utm", roots=256, **more):
-    """Algorithm 1 for the device's shared memory. It tries fewer roots if their searches would take long; as printed, with
-    `roots` None, it raises GraphError instead.
+    """Algorithm 1 for the device's shared memory. It tries fewer roots if their searches would take long; as printed,
+    with `roots` None, it raises GraphError instead.
 
     more: as `chunks.split` takes it.
     """
