@@ -11,6 +11,7 @@
     lengths   merges and searches by the lengths of an edge's two columns
     tricore   TriCore's kernel and its baselines on R-MAT graphs
     webgpu    the kernels by CUDA and by WebGPU on one GPU
+    published the methods as their papers have them beside ours, on graphs of the papers
 
     python benchmarks/papers.py SUITE [--methods M,M] [--engine gpu] [--repeats 5] [--share 0.01] [--output FILE.csv]
 
@@ -27,6 +28,8 @@ import math
 import sys
 import time
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from itertools import combinations_with_replacement
 from pathlib import Path
 
@@ -146,6 +149,24 @@ WEBGPU = (
     ("rmat16", "rmat", {"scale": 16}),
     ("mesh 1024 x 1024", "mesh", {"rows": 1024, "cols": 1024}),
 )  # fmt: skip
+
+# What differs where a method is as published: on which graphs, in which order, and the settings of the methods.
+PUBLISHED = (
+    *((f"{name} class", generator, size, "natural",
+       {"naive": [{}], "column_block": [{"columns": columns}], "report_auto": [{}]})
+      for name, (generator, size, columns) in REPORT.items()),
+    *((f"graph500-scale{scale}-ef16", "rmat", {"scale": scale}, "natural", dict.fromkeys(FOUR[1:], [{}]))
+      for scale in (18, 20, 22)),
+    *((name, "rmat", size, "degree", {"warp_search": [{}, {"cached": False}]}) for name, size, _ in TRICORE),
+    ("mesh 1024 x 1024", "mesh", {"rows": 1024, "cols": 1024}, "degree", {"warp_search": [{}, {"cached": False}]}),
+    *((f"small world {n}", "watts_strogatz", {"n": n, "k": 10, "rewired": 0.1}, "natural", {"levels": [{}]})
+      for n in (1_000, 10_000)),
+)  # fmt: skip
+PUBLISHED_TRUSSES = (18, 20)  # scales of graph500
+TRUSS_VERSIONS = {
+    version: replace(k_truss.METHOD, planned=partial(k_truss.plan, method="block_global", published=published))
+    for version, published in (("published", True), ("ours", False))
+}
 
 
 def run(suite, methods=None, *, engine=None, repeats=REPEATS, share=1.0):
@@ -270,11 +291,11 @@ def trusses(*, engine, repeats, share):
         yield measure_truss(GENERATORS[generator](**scaled(size, share)), TRUSS_KS, engine=engine, repeats=repeats)
 
 
-def measure_truss(graph, ks, *, engine=None, repeats=REPEATS, name=None):
+def measure_truss(graph, ks, methods=TRUSS_METHODS, *, engine=None, repeats=REPEATS, name=None):
     """Time the k-truss of a graph for each k; returns Rows, each with the number of edges `kept`.
 
-    Two rows for each k: as `tcgpu.k_truss` finds it, and by `bitmaps`, Algorithm 3 of Bisson & Fatica. A large graph is
-    run once for each k past 3.
+    A row for each k and method: by default as `tcgpu.k_truss` finds it, and by `bitmaps`, Algorithm 3 of Bisson &
+    Fatica. A large graph is run once for each k past 3.
     """
     graph = graph if isinstance(graph, tuple) else as_graph(graph)
     plain = as_graph(graph)
@@ -283,11 +304,11 @@ def measure_truss(graph, ks, *, engine=None, repeats=REPEATS, name=None):
     with on_engine(K_TRUSS, engine):
         own = K_TRUSS.prepare(plain)
         where = {"engine": engine_of(K_TRUSS, engine), "order": own.order}
-        for method in TRUSS_METHODS:
+        for method in methods:
             run_plan(method.plan(own, k=4), method)  # warm up
         for k in ks:
             times, every = 1 if k > 3 and plain.m >= LARGE else repeats, []
-            for method in TRUSS_METHODS:
+            for method in methods:
                 runs = timed_runs(method, raw_edges(graph, plain), "natural", {"k": k}, times, summary=edges_kept)
                 every += runs
                 found = {"k": k, "kept": common_result(method.name, every), "method": method.name}
@@ -455,6 +476,42 @@ def webgpu(methods=WEBGPU_METHODS, *, engine, repeats, share):
         yield rows
 
 
+# ----------------------------------------------------------------------------------------------------------- published
+
+
+def published(*, engine, repeats, share):
+    """What the papers have beside what is ours, each pair in one launch shape: that of the published one.
+
+    A row has its `case`, a method and a graph, and its `version`. The trusses are by a block per column.
+    """
+    for name, call, size, order, methods in PUBLISHED:
+        graph, rows = GENERATORS[call](**scaled(size, share, least=12)), Rows()
+        for method in methods_that_fit(methods, graph, engine):
+            chosen = choose(method, engine)
+            for setting in methods[method]:
+                with on_engine(chosen, engine):
+                    step = chosen.plan(chosen.prepare(graph, order), published=True, **setting).steps[-1]
+                shape = {"threads": step.threads, "blocks": step.blocks}
+                knobs = [setting | shape | {"published": version == "published"} for version in TRUSS_VERSIONS]
+                found = measure(graph, method, knobs=knobs, engine=engine, order=order,
+                                repeats=fewer(repeats, graph.m), name=name)  # fmt: skip
+                rows += versions(found, f"{method}{'' if setting.get('cached', True) else ', no top'}: {name}")
+        yield rows
+    for scale in PUBLISHED_TRUSSES:
+        name = f"graph500-scale{scale}-ef16"
+        graph = GENERATORS["rmat"](**scaled({"scale": scale}, share))
+        for k in (3, 4):
+            found = measure_truss(graph, (k,), TRUSS_VERSIONS.values(), engine=engine, repeats=repeats, name=name)
+            if found[0]["kept"] != found[1]["kept"]:
+                raise RuntimeError(f"the {k}-truss of {name} has {found[0]['kept']} edges and {found[1]['kept']}")
+            yield versions(found, f"{k}-truss: {name}")
+
+
+def versions(rows, case):
+    """The rows of a published method and of ours, as such."""
+    return Rows({"case": case, "version": version} | row for row, version in zip(rows, TRUSS_VERSIONS, strict=True))
+
+
 # -------------------------------------------------------------------------------------------------------- all of these
 
 
@@ -495,6 +552,7 @@ SUITES = {
     "lengths": lengths_of_columns,
     "webgpu": webgpu,
     "tricore": tricore,
+    "published": published,
 }
 
 

@@ -10,8 +10,9 @@ import math
 from itertools import pairwise
 
 from charts import KERNELS
-from tcgpu.kernels.bisson_fatica.bitmap_auto import choice, plan
+from tcgpu.kernels.bisson_fatica.bitmap_auto import choice
 
+PAPER = choice.__kwdefaults__  # the constants of Algorithm 5 as printed
 TIE = 1.02  # a choice counts as the best if no other kernel is faster by more than this, the noise of timings
 LOST = 1000.0  # slowdown of a choice that refuses the graph, or was not timed
 
@@ -23,9 +24,9 @@ def fit(rows):
     """
     graphs = list(_times(rows).values())
     columns = ("longest_column", "mean", "vertices")
-    tried = (_between(columns[k], graphs, paper) for k, paper in enumerate(plan.knobs.values()))
+    tried = (_between(columns[k], graphs, paper) for k, paper in enumerate(PAPER.values()))
     best = min(
-        (dict(zip(plan.knobs, constants, strict=True)) for constants in itertools.product(*tried)),
+        (dict(zip(PAPER, constants, strict=True)) for constants in itertools.product(*tried)),
         key=lambda knobs: (round(_loss(graphs, knobs), 9), _far_from_paper(knobs)),
     )
     return {"longest_thread": int(best["longest_thread"]), "mean_warp": best["mean_warp"],
@@ -36,7 +37,7 @@ def choices(rows, **knobs):
     """For each graph of `rows` its facts, the kernel that the algorithm chooses, the fastest one, and the slowdown."""
     found = []
     for graph, facts in _times(rows).items():
-        chosen, times = _chosen(facts, plan.knobs | knobs), facts.pop("times")
+        chosen, times = _chosen(facts, PAPER | knobs), facts.pop("times")
         verdict = {"chosen": chosen, "best": min(times, key=times.get), "slowdown": _slowdown(times, chosen)}
         found.append({"graph": graph} | facts | verdict)
     return found
@@ -46,6 +47,18 @@ def share_best(rows, **knobs):
     """The share of the graphs of `rows` for which the algorithm chooses the fastest kernel, or one as good as that."""
     found = choices(rows, **knobs)
     return sum(row["slowdown"] <= TIE for row in found) / len(found)
+
+
+def fit_threshold(curve):
+    """The `threshold` of `report_auto` whose choices lose least time, as a mean of ratios; infinite if `naive` is best.
+
+    curve: how many times as fast as `naive` the other kernel is, over nonzeros per column: see `records.speedup_curve`.
+    """
+
+    def lost(threshold):
+        return sum(max(0, math.log(faster) * (1 if x < threshold else -1)) for x, faster in curve)
+
+    return min([*(x for x, _ in curve), math.inf], key=lost)
 
 
 def _times(rows):
@@ -81,4 +94,4 @@ def _slowdown(times, chosen):
 
 
 def _far_from_paper(knobs):
-    return sum(abs(math.log((1 + knobs[name]) / (1 + plan.knobs[name]))) for name in plan.knobs)
+    return sum(abs(math.log((1 + knobs[name]) / (1 + PAPER[name]))) for name in PAPER)

@@ -24,7 +24,7 @@ from tcgpu.kernels import order_costs
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.lab import sweep
 from tcgpu.markup import element
-from tcgpu.records import Table
+from tcgpu.records import Table, reference
 
 SHARES, SLICES = "adaptive", "warp_search"  # the methods of the record "scaling", by how the work is divided
 CLASS = " class"  # ends the name of a generated graph in the record "report", after that of the report's matrix
@@ -346,6 +346,16 @@ def length_times(rows):
         name = row["method"] if json.loads(row["knobs"]).get("cached", True) else f"{row['method']}, no top"
         times.setdefault(name, {})[row["shorter"], row["longer"]] = row["kernel_ms"] * 1e6 / row["asking"]
     return times
+
+
+def versions(method):
+    """Kernel milliseconds of a method as published and of ours, and how many times as long: a row for each graph."""
+    ms = {}
+    for row in reference("published"):
+        if row["case"].startswith(method):
+            ms.setdefault(row["case"], {})[row["version"]] = row["kernel_ms"]
+    shown = ({"case": case} | each | {"times": round(each["published"] / each["ours"], 1)} for case, each in ms.items())
+    return Table(shown, "case", "published", "ours", "times")
 
 
 def search_bars(rows):

@@ -27,6 +27,7 @@ LONGEST_THREAD, MEAN_WARP, VERTICES_SHARED = 12, 8.0, 128 << 10
 # and the choices that `levels` has
 APPROACHES, LAYOUTS, SCHEDULES = ("A", "B", "C", "D"), ("matrix", "utm", "s-utm"), ("longest", "given")
 
+PUBLISHED = Knob(False, "as the paper has it, without what is ours", choices=(False, True))
 SHARE_COLUMN, WORD = "threads on a column that is looked up", Knob(32, "bits of a word", choices=(32, 64))
 
 
@@ -50,7 +51,7 @@ METHODS: dict[str, Method] = {method.name: method for method in (
     _method(
         "kernels.report.naive", "naive", REPORT,
         "a thread per nonzero, two-pointer dot product of two columns", ("nonzeros", "merge"),
-        threads=512, blocks=256,
+        threads=512, blocks=256, published=PUBLISHED,
     ),
     _method(
         "kernels.report.column_block", "column_block", REPORT,
@@ -59,6 +60,7 @@ METHODS: dict[str, Method] = {method.name: method for method in (
         threads=128, blocks=1024,
         columns=Knob(27, "columns that a block takes at a time", 1),
         tile=Knob(2048, "rows that fit the shared memory of a block", 1, MAX_TILE),
+        published=PUBLISHED,
     ),
     _method(
         "kernels.report.bitmap", "bitmap", REPORT,
@@ -67,9 +69,10 @@ METHODS: dict[str, Method] = {method.name: method for method in (
         lanes=Knob(8, SHARE_COLUMN, 1, 1024),
     ),
     _method(
-        "kernels.report.report_auto", "report_auto", REPORT,
-        "naive for short columns, column_block from a threshold of nonzeros per column on",
+        "kernels.report.report_auto", "report_auto", "ours",
+        "our choice of the report's kernels: naive, or column_block from a threshold of nonzeros per column on",
         threshold=Knob(THRESHOLD, "nonzeros per column that are for column_block", real=True),
+        published=PUBLISHED,
     ),
     _method(
         "kernels.bisson_fatica.bitmap_thread", "bitmap_thread", BISSON_FATICA,
@@ -83,12 +86,14 @@ METHODS: dict[str, Method] = {method.name: method for method in (
         lanes=Knob(8, SHARE_COLUMN, 1, 1024),
         fold=Knob(11, "2^fold bits of a fold in shared memory", 5, 20),
         word=WORD,
+        published=PUBLISHED,
     ),
     _method(
         "kernels.bisson_fatica.bitmap_block_shared", "bitmap_block_shared", BISSON_FATICA,
         "a block per column, kept as bits in shared memory", ("columns, long ones first", "lookups"),
         threads=256, blocks=None,
         lanes=Knob(16, SHARE_COLUMN, 1, 1024),
+        published=PUBLISHED,
     ),
     _method(
         "kernels.bisson_fatica.bitmap_block_global", "bitmap_block_global", BISSON_FATICA,
@@ -98,6 +103,7 @@ METHODS: dict[str, Method] = {method.name: method for method in (
         lanes=Knob(32, SHARE_COLUMN, 1, 1024),
         fold=Knob(17, "2^fold bits of a fold in shared memory", 5, 20),
         word=WORD,
+        published=PUBLISHED,
     ),
     _method(
         "kernels.bisson_fatica.bitmap_auto", "bitmap_auto", BISSON_FATICA,
@@ -105,6 +111,7 @@ METHODS: dict[str, Method] = {method.name: method for method in (
         longest_thread=Knob(LONGEST_THREAD, "longest column that bitmap_thread is for"),
         mean_warp=Knob(MEAN_WARP, "mean column up to which it is bitmap_warp", real=True),
         vertices_shared=Knob(VERTICES_SHARED, "vertices up to which bits lie in shared memory"),
+        published=PUBLISHED,
     ),
     _method(
         "kernels.tricore.merge_path", "merge_path", BASELINE,
@@ -125,6 +132,7 @@ METHODS: dict[str, Method] = {method.name: method for method in (
         ("nonzeros", "search"), "degree",
         threads=64, blocks=None,
         cached=Knob(True, "top of the search tree in shared memory", choices=(False, True)),
+        published=PUBLISHED,
     ),
     _method(
         "kernels.chatterjee.levels", "levels", "Chatterjee et al.",
@@ -139,6 +147,7 @@ METHODS: dict[str, Method] = {method.name: method for method in (
         piece=Knob(0, "most combinations of a task; 0: what suits", 0, 2**62),
         roots=Knob(256, "roots that are tried for a component", 1),
         skip=Knob(False, "pass over pairs that are not joined", choices=(False, True)),
+        published=PUBLISHED,
     ),
     _method(
         "kernels.adaptive", "adaptive", "ours",

@@ -64,6 +64,16 @@ KNOBS = {
         {"schedule": "given", "piece": 300, "lanes": 1},
     ],
 }
+# the same of what runs as its paper has it
+PUBLISHED = {
+    "naive": [{}],
+    "column_block": [{"columns": 3}, {"columns": 1}],
+    "bitmap_warp": [{}],
+    "bitmap_block_shared": [{}],
+    "bitmap_block_global": [{}],
+    "warp_search": [{}, {"cached": False}],
+}
+PUBLISHED = {method: [knobs | {"published": True} for knobs in found] for method, found in PUBLISHED.items()}
 
 # knobs with which a method is done soon, and the most edges of the well-known graphs that it is tried on
 QUICK = {"levels": {"skip": True, "lanes": 1}}
@@ -89,18 +99,19 @@ def run_shuffled(run, seed, blocks=None):
 def settings(method, graph=None):
     """Every shape, each with one of the method's knobs in turn, and the method's defaults; for `graph`, if given."""
     if method == "report_auto":  # it chooses the shape
-        return [{}, {"threshold": 0}, {"threshold": 10**9}]
+        return [{}, {"threshold": 0}, {"threshold": 10**9}, {"published": True}]
     if method == "bitmap_auto":  # it chooses the kernel, and the simulator has tried each of them by its own name
         if runtime.engine() == "sim":
-            return [{}, {"longest_thread": 10**6}]
+            return [{}, {"longest_thread": 10**6}, {"published": True}]
         steps = {"longest_thread": 0, "mean_warp": 0, "vertices_shared": 0}
-        return [{}, {"longest_thread": 10**6}] + [dict(list(steps.items())[:k]) for k in (1, 2, 3)]
+        return [{}, {"longest_thread": 10**6}, {"published": True}] + [dict(list(steps.items())[:k]) for k in (1, 2, 3)]
     if method == "adaptive":  # it chooses the shapes; its classes are forced in tests of their own
         return [{}, {"words": 0}, {"words": 2, "short": 2}, {"words": 33, "short": 5}]
-    knobs = KNOBS.get(method, [{}])
-    found = [{}] + [shape | knobs[k % len(knobs)] for k, shape in enumerate(SHAPES)]
-    if method.startswith("bitmap_block"):  # has blocks of the last shape as it comes
-        found.pop()
+    found = [{}]
+    for knobs in (KNOBS.get(method, [{}]), PUBLISHED.get(method, [])):
+        found += [shape | knobs[k % len(knobs)] for k, shape in enumerate(SHAPES) if knobs]
+        if method.startswith("bitmap_block"):  # has blocks of the last shape as it comes
+            found.pop()
     return _levels_settings(found, graph) if method == "levels" and graph is not None else found
 
 
@@ -108,7 +119,7 @@ def _levels_settings(found, graph):
     """The settings of `levels` that are fast enough: its time grows with the combinations, unless it skips."""
     simulated = runtime.engine() == "sim"
     if graph.n <= (70 if simulated else 500):
-        return found
+        return [*found, {"published": True}]
     skipping = [knobs | QUICK["levels"] | {"piece": 0} for knobs in found if knobs.get("approach") != "A"]
     busy = [{}] + [knobs for knobs in skipping if knobs.get("threads", 256) * knobs.get("blocks", 1024) >= 1000]
     return skipping if simulated else busy

@@ -10,11 +10,13 @@ import tcgpu
 from tcgpu import Graph, GraphError, MethodError, cpu, datasets, records
 from tcgpu.engines import runtime
 from tcgpu.kernels.bisson_fatica import (
+    algorithm_4,
     bitmap_auto,
     bitmap_block_global,
     bitmap_block_shared,
     bitmap_thread,
     bitmap_warp,
+    support,
 )
 from tcgpu.kernels.device import bits
 from tcgpu.registry import METHODS
@@ -44,36 +46,38 @@ def free(monkeypatch):
 # ------------------------------------------------------------------------------------------------------------- memory
 
 
-@pytest.mark.parametrize("word", [32, 64])
-def test_blocks_are_as_many_as_bitmaps_fit_down_to_one(free, word):
-    graph = GRAPHS["random"]
-    each = math.ceil(graph.n / word) * word // 8
+@pytest.mark.parametrize("word, published", [(32, False), (64, False), (64, True)])
+def test_blocks_are_as_many_as_bitmaps_fit_down_to_one(free, word, published):
+    graph, knobs = GRAPHS["random"], {"blocks": 50, "word": word, "threads": 32, "published": published}
+    each, lists = math.ceil(graph.n / word) * word // 8, published * 4 * (3 * graph.n + support.STATE_SIZE)
     for fitting in (1, 2, 3):
-        free(graph, fitting * each + each // 2)
-        plan = bitmap_block_global.plan(graph, blocks=50, word=word, threads=32)
+        free(graph, lists + fitting * each + each // 2)
+        plan = bitmap_block_global.plan(graph, **knobs)
         assert plan.steps[-1].blocks == fitting
-        assert plan.created["bits"][0] * word // 8 == fitting * each
-    free(graph, each)
-    assert bitmap_block_global.plan(graph, blocks=50, word=word, threads=32).count() == cpu.plan(graph).count()
+        assert plan.created["bitmap" if published else "bits"][0] * word // 8 == fitting * each
+    free(graph, lists + each)
+    assert bitmap_block_global.plan(graph, **knobs).count() == cpu.plan(graph).count()
 
 
-def test_warps_are_as_many_as_bitmaps_fit_down_to_one(free):
-    graph = GRAPHS["random"]
-    each = math.ceil(graph.n / 32) * 4
+@pytest.mark.parametrize("word, published", [(32, False), (64, True)])
+def test_warps_are_as_many_as_bitmaps_fit_down_to_one(free, word, published):
+    graph, knobs = GRAPHS["random"], {"blocks": 50, "threads": 128, "published": published}
+    each, lists = math.ceil(graph.n / word) * word // 8, published * 4 * (3 * graph.n + support.STATE_SIZE)
     for fitting, blocks, threads in ((1, 1, 32), (3, 1, 96), (4, 1, 128), (9, 2, 128)):
-        free(graph, fitting * each + each // 2)
-        (step,) = bitmap_warp.plan(graph, blocks=50, threads=128).steps
+        free(graph, lists + fitting * each + each // 2)
+        (step,) = bitmap_warp.plan(graph, **knobs).steps
         assert (step.blocks, step.threads) == (blocks, threads)
-    free(graph, each)
-    assert bitmap_warp.plan(graph, blocks=50, threads=128).count() == cpu.plan(graph).count()
+    free(graph, lists + each)
+    assert bitmap_warp.plan(graph, **knobs).count() == cpu.plan(graph).count()
 
 
+@pytest.mark.parametrize("published", [False, True])
 @pytest.mark.parametrize("module", [bitmap_warp, bitmap_block_global])
-def test_a_graph_that_does_not_fit_with_one_bitmap_is_refused_before_any_allocation(free, module):
+def test_a_graph_that_does_not_fit_with_one_bitmap_is_refused_before_any_allocation(free, module, published):
     graph = GRAPHS["random"]
     free(graph, -2)
     with pytest.raises(GraphError, match=r"bitmap_\w+ needs [\d,]+ bytes on the device, for the graph and one bitmap"):
-        module.plan(graph)
+        module.plan(graph, published=published)
     with pytest.raises(GraphError, match="without a method, device_memory= streams"):
         tcgpu.count(graph, module.__name__.rpartition(".")[2], engine="sim")
 
@@ -91,8 +95,9 @@ def test_shared_memory_bounds_the_vertices_and_the_fold():
     assert most % 32 == 0 and bitmap_block_shared.shared_bytes(most, 256) <= runtime.facts().shared_per_block
     assert bitmap_block_shared.shared_bytes(most + 1, 256) > runtime.facts().shared_per_block
     path = Graph.from_edges([0, 0, 1], [1, 2, 2], most + 1)
-    with pytest.raises(GraphError, match=f"room for {most:,} vertices .* not for {most + 1:,}: take"):
-        bitmap_block_shared.plan(path)
+    for published in (False, True):
+        with pytest.raises(GraphError, match=f"room for {most:,} vertices .* not for {most + 1:,}: take"):
+            bitmap_block_shared.plan(path, published=published)
     assert [bits.fold_bits_of(fold, n) for fold, n in ((5, 1), (17, 1000), (10, 1000), (17, 1 << 20))] == [
         32, 1024, 1024, 1 << 17,
     ]  # fmt: skip
@@ -105,11 +110,11 @@ def test_shared_memory_bounds_the_vertices_and_the_fold():
 
 
 @pytest.mark.parametrize("module", [bitmap_warp, bitmap_block_global])
-@pytest.mark.parametrize("word", [32, 64])
-def test_every_bitmap_is_zero_again_after_a_count(module, word):
-    run = module.plan(GRAPHS["clique"], threads=64, blocks=3, word=word).allocate()
+@pytest.mark.parametrize("knobs", [{"word": 32}, {"word": 64}, {"published": True}], ids=str)
+def test_every_bitmap_is_zero_again_after_a_count(module, knobs):
+    run = module.plan(GRAPHS["clique"], threads=64, blocks=3, **knobs).allocate()
     run.launch()
-    assert not run.arrays["bits"].any()
+    assert not run.arrays["bitmap" if "published" in knobs else "bits"].any()
 
 
 @pytest.mark.parametrize("module", [bitmap_block_shared, bitmap_block_global])
@@ -149,13 +154,15 @@ def test_the_heuristic_chooses_as_in_the_paper():
     assert choice(10**6, 8 * 10**6 - 1, 13) == "bitmap_warp"
     assert choice((128 << 10) - 1, 10**7, 13) == "bitmap_block_shared"
     assert choice(128 << 10, 10**7, 13) == "bitmap_block_global"
-    assert choice.__kwdefaults__ == METHODS["bitmap_auto"].knobs
+    assert choice.__kwdefaults__ | {"published": False} == METHODS["bitmap_auto"].knobs
 
 
 def test_a_graph_too_large_for_shared_memory_goes_to_global_memory_whatever_the_constants(monkeypatch):
     graph = GRAPHS["clique"]
     knobs = {"longest_thread": 0, "mean_warp": 0, "vertices_shared": 10**6}
     assert bitmap_auto.plan(graph, **knobs).method == "bitmap_block_shared"
+    kernels = {bitmap_auto.plan(graph, **knobs, published=published).steps[-1].kernel for published in (False, True)}
+    assert kernels == {bitmap_block_shared.bitmap_block_shared_kernel, algorithm_4.count_in_shared}
     monkeypatch.setattr(bitmap_block_shared, "most_vertices", lambda threads=256: graph.n - 1)
     assert bitmap_auto.plan(graph, **knobs).method == "bitmap_block_global"
 

@@ -17,7 +17,6 @@ from level_models import schedule
 from tcgpu import datasets, records
 from tcgpu.insight.gpus import GPUS
 from tcgpu.kernels import order_costs
-from tcgpu.kernels.bisson_fatica import bitmap_auto
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, position, split
 from tcgpu.lab.sweep import Curve
 
@@ -130,7 +129,13 @@ def test_a_fit_finds_the_constants_that_choose_best():
 
 def test_a_fit_keeps_the_papers_constants_where_the_record_allows_them():
     rows = timed(10**6, 3 * 10**6, 40, thread=9, warp=1, shared=5, **{"global": 5})
-    assert calibration.fit(rows) == bitmap_auto.plan.knobs
+    assert calibration.fit(rows) == calibration.PAPER
+
+
+def test_a_threshold_is_fitted_to_where_a_curve_goes_through_1():
+    assert calibration.fit_threshold([(1, 0.5), (2, 0.9), (4, 1.1), (8, 2)]) == 4
+    assert calibration.fit_threshold([(1, 1.5), (2, 2)]) == 1
+    assert calibration.fit_threshold([(1, 0.5), (2, 1.1), (4, 0.5)]) == np.inf, "4 loses more than 2 gains"
 
 
 def test_kernels_without_a_timing_are_not_chosen():
@@ -140,7 +145,7 @@ def test_kernels_without_a_timing_are_not_chosen():
 
 
 def test_regions_show_each_graph_once_as_its_fastest_kernel():
-    knobs = bitmap_auto.plan.knobs
+    knobs = calibration.PAPER
     small, large = charts.draw_regions(calibration.choices(RECORD), **knobs).axes
     assert small.get_title() == "fewer than 131,072 vertices" and large.get_title() == "at least 131,072 vertices"
     shown = [{line.get_label(): line.get_xydata() for line in panel.lines} for panel in (small, large)]

@@ -14,7 +14,7 @@ import tcgpu
 from tcgpu import EngineError, Graph, GraphError, MethodError, cpu
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
-from tcgpu.kernels.bisson_fatica import k_truss, support
+from tcgpu.kernels.bisson_fatica import algorithm_4, k_truss, support
 from tcgpu.truss import native_peeling
 
 METHODS = list(support.SHAPES)
@@ -81,6 +81,7 @@ class TestWithoutAGpu:
         expected = brute_force(graph)
         for knobs in KNOBS[method]:
             assert np.array_equal(support.plan(graph, method, **knobs).count(), expected), knobs
+        assert np.array_equal(algorithm_4.support_plan(graph, method).count(), expected)
 
     @pytest.mark.parametrize("name", GRAPHS)
     def test_truss_numbers_and_trusses_are_those_of_networkx(self, name):
@@ -93,15 +94,18 @@ class TestWithoutAGpu:
     @pytest.mark.parametrize("name", ["karate", "dense", "two cliques"])
     @pytest.mark.parametrize("method", METHODS)
     def test_every_method_finds_the_same_truss(self, method, name):
-        assert np.array_equal(k_truss.plan(GRAPHS[name], method=method).count(), numbers_of_networkx(GRAPHS[name]))
+        for published in (False, True):
+            found = k_truss.plan(GRAPHS[name], method=method, published=published).count()
+            assert np.array_equal(found, numbers_of_networkx(GRAPHS[name]))
 
     @pytest.mark.parametrize("method", METHODS)
     def test_no_order_of_threads_changes_a_support(self, method):
         graph = GRAPHS["R-MAT"]
         for seed in range(3):
-            run = support.plan(graph, method, **KNOBS[method][-1]).allocate()
-            run_shuffled(run, seed)
-            assert np.array_equal(run.result(), brute_force(graph))
+            for plan in (support.plan(graph, method, **KNOBS[method][-1]), algorithm_4.support_plan(graph, method)):
+                run = with_few_blocks(plan).allocate()
+                run_shuffled(run, seed)
+                assert np.array_equal(run.result(), brute_force(graph))
 
     @settings(max_examples=15)
     @given(st.integers(0, 12), st.data())
@@ -166,7 +170,9 @@ class TestWithoutAGpu:
             broken = [triangle for triangle in triangles if triangle & weak]
             expected = [-1 if edge in weak else 2 - sum(edge in triangle for triangle in broken) for edge in edges]
             for method in METHODS:
-                assert updated(graph, method, weak, edges).tolist() == expected, (method, weak)
+                for published in (False, True):
+                    found = updated(graph, method, weak, edges, published).tolist()
+                    assert found == expected, (method, weak, published)
 
     def test_fewer_blocks_run_if_their_bitmaps_do_not_fit(self, monkeypatch):
         graph = GRAPHS["les miserables"]
@@ -191,9 +197,9 @@ def test_long_simulator_runs_are_refused_with_the_estimate():
         tcgpu.support(tcgpu.generate.rmat(16), engine="sim")
 
 
-def updated(graph, method, weak, edges):
+def updated(graph, method, weak, edges, published):
     """The supports after one update, with the edges in `weak` marked."""
-    run = k_truss.plan(graph, 5, method=method).allocate()
+    run = k_truss.plan(graph, 5, method=method, published=published).allocate()
     supports = run.arrays["support"]
     supports[:] = [k_truss.WEAK_NOW if edge in weak else 2 for edge in edges]
     columns = [j for edge, (_, j) in enumerate(edges) if supports[edge] < 0]
@@ -225,7 +231,10 @@ class TestOnAGpu:
         graph = GRAPHS[name]
         for knobs in KNOBS[method]:
             assert np.array_equal(support.plan(graph, method, **knobs).count(), brute_force(graph)), knobs
-        assert np.array_equal(k_truss.plan(graph, method=method).count(), native_peeling.numbers(graph))
+        assert np.array_equal(algorithm_4.support_plan(graph, method).count(), brute_force(graph))
+        for published in (False, True):
+            numbers = k_truss.plan(graph, method=method, published=published).count()
+            assert np.array_equal(numbers, native_peeling.numbers(graph))
 
     def test_well_known_graphs(self, graphs_folder):
         tried = [name for name, graph, triangles in well_known(graphs_folder) if same_as_native(graph, triangles)]
@@ -235,8 +244,10 @@ class TestOnAGpu:
     @pytest.mark.parametrize("method", METHODS[1:])
     def test_a_large_graph_in_any_order(self, method, order):
         graph = tcgpu.generate.rmat(15, seed=2).ordered(order)
-        assert np.array_equal(support.plan(graph, method).count(), cpu.support(graph))
-        assert np.array_equal(k_truss.plan(graph, 8, method=method).count() == 0, native_peeling.numbers(graph) >= 8)
+        stays = native_peeling.numbers(graph) >= 8
+        for published, plan in ((False, support.plan), (True, algorithm_4.support_plan)):
+            assert np.array_equal(plan(graph, method).count(), cpu.support(graph))
+            assert np.array_equal(k_truss.plan(graph, 8, method=method, published=published).count() == 0, stays)
 
     def test_the_verbs_take_the_gpu(self):
         graph = tcgpu.generate.copapers(5000)
@@ -282,6 +293,8 @@ def test_the_heuristic_chooses_for_supports_as_for_counts(simulator):
         plan = tcgpu.registry.METHODS["bitmap_auto"].support_plan(graph, mean_warp=0)
         assert plan.method == f"support by {name}"
     assert tcgpu.registry.METHODS["bitmap_auto"].support_plan(GRAPHS["wheel"]).method == "support by warp"
+    printed = tcgpu.registry.METHODS["bitmap_auto"].support_plan(GRAPHS["wheel"], published=True)
+    assert printed.method == "support by warp as published" and printed.count().sum() == 3 * 49
 
 
 def test_methods_that_only_count_are_refused_by_name():

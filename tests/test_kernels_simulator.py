@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from kernel_shapes import MOST_EDGES, QUICK, run_shuffled, settings, small_graphs, well_known
+from kernel_shapes import MOST_EDGES, PUBLISHED, QUICK, run_shuffled, settings, small_graphs, well_known
 from sampling import share
 
 from tcgpu import Graph, GraphError, MethodError, cpu
@@ -68,11 +68,15 @@ def test_counts_do_not_depend_on_the_order(method, compiled_kernels):
         assert METHODS[method].plan(graph.ordered(order), **QUICK.get(method, {})).count() == brute_force(graph)
 
 
-@pytest.mark.parametrize("method", ON_GPU)
-def test_counts_do_not_depend_on_the_order_of_threads(method):
+@pytest.mark.parametrize(
+    "method, knobs",
+    [(name, QUICK.get(name, {})) for name in ON_GPU]
+    + [(name, knobs) for name in PUBLISHED for knobs in PUBLISHED[name]],
+)
+def test_counts_do_not_depend_on_the_order_of_threads(method, knobs):
     graph = Graph.from_edges(*np.random.default_rng(3).integers(0, 90, (2, 700)))
     for seed in share(range(3), method):
-        run = METHODS[method].plan(graph, **QUICK.get(method, {})).allocate()
+        run = METHODS[method].plan(graph, **knobs).allocate()
         run_shuffled(run, seed)
         assert run.result() == brute_force(graph)
 
@@ -85,11 +89,31 @@ def test_blocks_without_work_change_nothing(method):
     assert more.count() == plan.count() == brute_force(graph)
 
 
-@pytest.mark.parametrize("nonzeros, threshold, chosen", [(1, 7, naive), (8, 7, column_block), (8, 9, naive)])
-def test_report_auto_chooses_by_nonzeros_per_column(nonzeros, threshold, chosen):
+@pytest.mark.parametrize(
+    "nonzeros, knobs, chosen",
+    [(6, {}, naive), (7, {}, column_block), (8, {"threshold": 9}, naive), (1, {"threshold": 1}, column_block)],
+)
+@pytest.mark.parametrize("published", [False, True])
+def test_report_auto_chooses_by_nonzeros_per_column(nonzeros, knobs, chosen, published):
+    """By default from the report's "around 7" on."""
     graph = Graph.from_edges(*np.triu_indices(2 * nonzeros + 1, 1))
     assert graph.nonzeros_per_column == nonzeros
-    assert report_auto.plan(graph, threshold=threshold).method == chosen.plan(graph).method
+    (step,), (expected,) = (
+        plan.steps
+        for plan in (
+            report_auto.plan(graph, **knobs, published=published), chosen.plan(graph, published=published)
+        )
+    )  # fmt: skip
+    assert step.kernel is expected.kernel
+
+
+def test_the_columns_of_the_report_are_27_on_its_first_three_graphs_and_1_on_the_last(load_benchmark):
+    """By the longest column: the report names that of its last graph, the classes have those of the others."""
+    longest = {"delaunay_n22": 26, "great-britain_osm": 5, "auto": 13, "coPapersCiteseer": 1093}
+    columns = {name: columns for name, (_, _, columns) in load_benchmark("papers").REPORT.items()}
+    assert {name: report_auto.report_columns(rows) for name, rows in longest.items()} == columns
+    hub = Graph.from_edges(np.zeros(1093, np.int64), np.arange(1, 1094))
+    assert report_auto.plan(hub, threshold=0, published=True).steps[0].args[2] == 1
 
 
 @pytest.mark.parametrize("method", ON_GPU)

@@ -196,6 +196,25 @@ def test_the_suite_of_the_slides_measures_what_is_done_in_time(papers, monkeypat
     assert {key: rows[0][key] for key in lengths.work(graph)} == lengths.work(graph)
 
 
+def test_what_is_published_is_measured_beside_ours_in_one_shape(papers, monkeypatch):
+    some = "auto class", "graph500-scale18-ef16", "rmat20", "small world 1000"
+    monkeypatch.setattr(papers, "PUBLISHED", tuple(one for one in papers.PUBLISHED if one[0] in some))
+    monkeypatch.setattr(papers, "PUBLISHED_TRUSSES", (18,))
+    rows = papers.run("published", engine="sim", share=2**-14, repeats=1)
+    by_case = {}
+    for row in rows:
+        by_case.setdefault(row["case"], []).append(row)
+    assert {case.partition(":")[0] for case in by_case} == {
+        "naive", "column_block", "report_auto", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global",
+        "warp_search", "warp_search, no top", "levels", "3-truss", "4-truss",
+    }  # fmt: skip
+    for pair in by_case.values():
+        assert [row["version"] for row in pair] == ["published", "ours"]
+        knobs = [json.loads(row.get("knobs", "{}")) for row in pair]
+        assert [one.pop("published", None) for one in knobs] in ([True, False], [None, None])
+        assert knobs[0] == knobs[1] and pair[0].get("kept") == pair[1].get("kept")
+
+
 def test_a_suite_writes_its_record(papers, tmp_path, capsys):
     record = tmp_path / "report.csv"
     papers.main(["report", "--methods", "cpu", "--share", "0.001", "--repeats", "1", "--output", str(record)])

@@ -67,7 +67,12 @@ def test_the_records_here_have_all_three_timings():
 
 @pytest.mark.parametrize(
     "suite, keys",
-    [("report", ("graph", "method", "order")), ("trusses", ("graph", "k", "method")), ("truss3", ("graph", "method"))],
+    [
+        ("report", ("graph", "method", "order")),
+        ("trusses", ("graph", "k", "method")),
+        ("truss3", ("graph", "method")),
+        ("published", ("case", "version")),
+    ],
 )
 def test_a_record_has_each_combination_once(suite, keys):
     for rows in records.records(suite).values():
@@ -88,7 +93,7 @@ def test_a_record_has_as_many_rows_of_each_kind(suite, keys, each):
         assert {*Counter(tuple(row[key] for key in keys) for row in rows).values()} == each
 
 
-@pytest.mark.parametrize("suite", ["report", "table1", "levels", "sweep", "cache", "tricore", "gpu"])
+@pytest.mark.parametrize("suite", ["report", "table1", "levels", "sweep", "cache", "tricore", "gpu", "published"])
 def test_methods_agree_on_a_recorded_graph(suite):
     for rows in records.records(suite).values():
         counts = {}

@@ -21,7 +21,12 @@ from tcgpu.registry import METHODS
 GRAPHS = small_graphs()
 SHAPE = {"blocks": 3, "threads": 64}
 KNOBS = {
-    "warp_search": [{"cached": True}, {"cached": False}],
+    "warp_search": [
+        {"cached": True},
+        {"cached": False},
+        {"cached": True, "published": True},
+        {"cached": False, "published": True},
+    ],
     "merge_path": [{"lanes": 32}, {"lanes": 5}],
     "thread_search": [{}, {"threads": 32}],
 }
@@ -137,7 +142,7 @@ class TestWithoutAGpu:
         for begin in range(0, 2 * long - short, max(1, long // 7)):
             keys = range(begin, begin + short)
             expected = sum(key % 2 == 0 for key in keys)
-            for setting in (0, 1):
+            for setting in range(4):
                 for graph in (two_columns(keys, there), two_columns(there, keys)):
                     assert counted("warp_search", graph, setting) == expected
 

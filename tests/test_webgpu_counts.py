@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 import sampling
-from kernel_shapes import KNOBS, QUICK, settings, small_graphs, well_known
+from kernel_shapes import KNOBS, PUBLISHED, QUICK, settings, small_graphs, well_known
 from sampling import share
 
 import tcgpu
@@ -26,10 +26,11 @@ WITH_SUPPORT = [name for name in OF_PAPERS if name.startswith("bitmap_")]
 MOST_EDGES = 200_000
 THREADS = 1, 2, 3, 7, 31, 32, 33, 64, 65, 100, 127, 128, 255, 256
 CHOICES = {  # settings of the methods that choose the shape themselves
-    "report_auto": [{}, {"threshold": 0}, {"threshold": 10**9}],
+    "report_auto": [{}, {"threshold": 0}, {"threshold": 10**9}, {"published": True}],
     "bitmap_auto": [
         {}, {"longest_thread": 10**6}, {"longest_thread": 0}, {"longest_thread": 0, "mean_warp": 0},
         {"longest_thread": 0, "mean_warp": 0, "vertices_shared": 0},
+        {"published": True},
     ],
 }  # fmt: skip
 
@@ -76,7 +77,7 @@ def drawn(seed):
         knobs |= {"threads": draw.choice(THREADS)} if "threads" in names else {}
         knobs |= {"blocks": draw.choice([1, 2, 3, 7, 100, max(1, n), 1000])} if "blocks" in names else {}
         knobs |= {"lanes": draw.choice([1, 2, 3, 5, 7, 8, 16, 31, 32])} if "lanes" in names else {}
-        methods.append((method, knobs | draw.choice([{}, *KNOBS.get(method, [{}])])))
+        methods.append((method, knobs | draw.choice([{}, *KNOBS.get(method, [{}]), *PUBLISHED.get(method, [])])))
     return Graph.from_edges(u, v, n), methods
 
 
@@ -92,7 +93,10 @@ def test_counts_of_random_graphs_with_odd_shapes(seeds):
 @pytest.mark.parametrize("method", [*WITH_SUPPORT, "adaptive"])
 def test_supports(method):
     for name, graph in share(GRAPHS.items(), method, of=len(GRAPHS)):
-        assert np.array_equal(tcgpu.support(graph, method=method, engine="webgpu"), cpu.support(graph, "natural")), name
+        expected = cpu.support(graph, "natural")
+        assert np.array_equal(tcgpu.support(graph, method=method, engine="webgpu"), expected), name
+        if method in WITH_SUPPORT:
+            assert np.array_equal(METHODS[method].support_plan(graph, published=True).count(), expected), name
 
 
 def test_trusses():
@@ -100,6 +104,8 @@ def test_trusses():
         numbers = native_peeling.numbers(graph)
         assert np.array_equal(k_truss.plan(graph).count(), numbers), name
         assert np.array_equal(k_truss.plan(graph, 5).count() == 0, numbers >= 5), name
+        printed = k_truss.plan(graph, 5, method="block_global", published=True)
+        assert np.array_equal(printed.count() == 0, numbers >= 5), name
 
 
 @pytest.mark.parametrize("method", [*OF_PAPERS, "adaptive"])

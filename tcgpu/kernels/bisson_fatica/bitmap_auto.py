@@ -24,13 +24,14 @@ def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertic
 
 
 @planner("bitmap_auto", prepare)
-def plan(graph, *, longest_thread, mean_warp, vertices_shared):
+def plan(graph, *, longest_thread, mean_warp, vertices_shared, published):
     fits = min(vertices_shared, bitmap_block_shared.most_vertices() + 1)
     constants = {"longest_thread": longest_thread, "mean_warp": mean_warp, "vertices_shared": fits}
-    return MODULES[choice(graph.n, graph.m, graph.max_column, **constants)].plan(graph)
+    chosen = MODULES[choice(graph.n, graph.m, graph.max_column, **constants)].plan
+    return chosen(graph, **{"published": published} if "published" in chosen.knobs else {})
 
 
 @plan.for_edges
-def support_plan(graph, **constants):
-    chosen = choice(graph.n, graph.m, graph.max_column, **plan.settings(constants))
-    return MODULES[chosen].support_plan(graph)
+def support_plan(graph, published=False, **constants):
+    constants = {name: value for name, value in plan.settings(constants).items() if name != "published"}
+    return MODULES[choice(graph.n, graph.m, graph.max_column, **constants)].support_plan(graph, published)

@@ -3,6 +3,8 @@
 Contract: the same sum as `naive`. Works like `bitmap_block_shared`, but each block has a bitmap of n bits in global
 memory and its fold in shared memory (see `bits`). It launches as many blocks as the device runs at a time and has
 memory for. A graph that does not fit the device with a single bitmap is refused.
+
+`published`: without a fold, and a neighbour at a time, see `algorithm_4`. `lanes`, `fold` and `word` are ours.
 """
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.kernels import Plan, check_positions, enough_blocks, simulated
-from tcgpu.kernels.bisson_fatica import support
+from tcgpu.kernels.bisson_fatica import algorithm_4, support
 from tcgpu.kernels.device import bits as bitmaps
 from tcgpu.kernels.device.bits import Bitmap, count_by_block
 from tcgpu.kernels.device.reduction import add_block_to
@@ -28,8 +30,10 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
 
 
 @planner("bitmap_block_global", prepare)
-def plan(graph, *, threads, blocks, lanes, fold, word):
+def plan(graph, *, threads, blocks, lanes, fold, word, published):
     """blocks: None for as many as the device runs at a time."""
+    if published:
+        return algorithm_4.count_plan(graph, "block_global", threads=threads, blocks=blocks)
     check_positions(graph, "bitmap_block_global")
     fold_bits = bitmaps.fold_bits_of(fold, graph.n)
     shared = bitmaps.bounds_and_batch_bytes(threads) + (fold_bits >> 3)
@@ -38,7 +42,7 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
     if blocks is None:
         blocks = bitmap_block_global_kernel.blocks_at_a_time(threads, shared)
     blocks = enough_blocks(blocks, graph.n, 1)
-    blocks = bitmaps.bitmaps_that_fit("bitmap_block_global", graph, blocks, words * word // 8)
+    blocks, _ = bitmaps.bitmaps_of_blocks("bitmap_block_global", graph, blocks, 1, words * word // 8)
     knobs = {"shift": word.bit_length() - 1, "fold_bits": fold_bits, "lanes": lanes}
     return Plan(
         method="bitmap_block_global",
@@ -50,5 +54,5 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
 
 
 @plan.for_edges
-def support_plan(graph):
-    return support.plan(graph, "block_global")
+def support_plan(graph, published=False):
+    return (algorithm_4.support_plan if published else support.plan)(graph, "block_global")

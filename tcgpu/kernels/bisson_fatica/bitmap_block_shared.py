@@ -4,6 +4,8 @@ Contract: the same sum as `naive`. A block's bitmap has n bits in its shared mem
 is refused. The block takes columns from a queue, long ones first. It sets a column's bits, then takes its rows in
 chunks of one a thread: each thread loads where its row's column begins and ends, and then the block looks up these
 columns, short ones with `lanes` threads each, long ones with all threads.
+
+`published`: blocks take every so many-th column, and read one neighbour at a time, see `algorithm_4`. `lanes` are ours.
 """
 
 import numpy as np
@@ -13,7 +15,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.errors import GraphError
 from tcgpu.kernels import Plan, check_positions, enough_blocks, simulated
-from tcgpu.kernels.bisson_fatica import support
+from tcgpu.kernels.bisson_fatica import algorithm_4, support
 from tcgpu.kernels.device import bits as bitmaps
 from tcgpu.kernels.device.bits import Bitmap, count_by_block
 from tcgpu.kernels.device.reduction import add_block_to
@@ -39,7 +41,7 @@ def most_vertices(threads=256):
 
 
 @planner("bitmap_block_shared", prepare)
-def plan(graph, *, threads, blocks, lanes):
+def plan(graph, *, threads, blocks, lanes, published):
     """blocks: None for as many as the device runs at a time."""
     check_positions(graph, "bitmap_block_shared")
     shared = shared_bytes(graph.n, threads)
@@ -48,6 +50,8 @@ def plan(graph, *, threads, blocks, lanes):
             f"bitmap_block_shared has room for {most_vertices(threads):,} vertices in the shared memory of a block "
             f"here, not for {graph.n:,}: take bitmap_block_global"
         )
+    if published:
+        return algorithm_4.count_plan(graph, "block_shared", threads=threads, blocks=blocks)
     if blocks is None:
         blocks = bitmap_block_shared_kernel.blocks_at_a_time(threads, shared)
     blocks = enough_blocks(blocks, graph.n, 1)
@@ -61,5 +65,5 @@ def plan(graph, *, threads, blocks, lanes):
 
 
 @plan.for_edges
-def support_plan(graph):
-    return support.plan(graph, "block_shared")
+def support_plan(graph, published=False):
+    return (algorithm_4.support_plan if published else support.plan)(graph, "block_shared")

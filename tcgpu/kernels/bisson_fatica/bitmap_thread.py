@@ -92,5 +92,5 @@ def plan(graph, *, threads, blocks):
 
 
 @plan.for_edges
-def support_plan(graph):
+def support_plan(graph, published=False):
     return support.plan(graph, "thread")

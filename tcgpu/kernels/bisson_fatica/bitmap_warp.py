@@ -5,6 +5,8 @@ Contract: the same sum as `naive`. Every warp has a bitmap of n bits, all 0, and
 neighbouring threads, and clears the bits. Its lanes wait for each other, never for the block. Columns too short for a
 triangle are skipped.
 
+`published`: without a fold, and a neighbour at a time, see `algorithm_4`. `lanes`, `fold` and `word` are ours.
+
 It launches as many warps as the device runs at a time and has memory for; if there is too little memory for the warps
 of one block, the block has fewer, down to one. The last warp of a block may have fewer than 32 lanes.
 """
@@ -12,7 +14,7 @@ of one block, the block has fewer, down to one. The last warp of a block may hav
 from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import Plan, check_positions, enough_blocks, launch, simulated
-from tcgpu.kernels.bisson_fatica import support
+from tcgpu.kernels.bisson_fatica import algorithm_4, support
 from tcgpu.kernels.device import bits as bitmaps
 from tcgpu.kernels.device.bits import Bitmap, clear_row, hits, load_bounds, set_row
 from tcgpu.kernels.device.columns import column_bounds
@@ -71,8 +73,10 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
 
 
 @planner("bitmap_warp", prepare)
-def plan(graph, *, threads, blocks, lanes, fold, word):
+def plan(graph, *, threads, blocks, lanes, fold, word, published):
     """blocks: None for as many as the device runs at a time."""
+    if published:
+        return algorithm_4.count_plan(graph, "warp", threads=threads, blocks=blocks)
     check_positions(graph, "bitmap_warp")
     fold_bits = bitmaps.fold_bits_of(fold, graph.n)
     words = -(-graph.n // word)
@@ -82,10 +86,9 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
     if blocks is None:
         blocks = bitmap_warp_kernel.blocks_at_a_time(threads, shared)
     blocks = enough_blocks(blocks, graph.n, warps)
-    fitting = bitmaps.bitmaps_that_fit("bitmap_warp", graph, blocks * warps, words * word // 8)
+    blocks, fitting = bitmaps.bitmaps_of_blocks("bitmap_warp", graph, blocks, warps, words * word // 8)
     if fitting < warps:
         threads, warps = fitting * WARP, fitting
-    blocks = fitting // warps
     knobs = {"shift": word.bit_length() - 1, "fold_bits": fold_bits, "lanes": min(lanes, WARP)}
     return Plan(
         method="bitmap_warp",
@@ -97,5 +100,5 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
 
 
 @plan.for_edges
-def support_plan(graph):
-    return support.plan(graph, "warp")
+def support_plan(graph, published=False):
+    return (algorithm_4.support_plan if published else support.plan)(graph, "warp")

@@ -27,7 +27,7 @@ from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel
 from tcgpu.kernels import ArrayPlan, Run, launch
-from tcgpu.kernels.bisson_fatica import support
+from tcgpu.kernels.bisson_fatica import algorithm_4, support
 from tcgpu.kernels.bisson_fatica.support import (
     BLOCKS,
     LISTS,
@@ -183,9 +183,12 @@ class TrussRun(Run):
             step.run(self.arrays)
 
 
-def plan(graph, k=None, *, method=None):
-    """The plan for one k of at least 3, or, if k is None, for all. method: one of `support`."""
-    counting = support.plan(graph, method)
+def plan(graph, k=None, *, method=None, published=False):
+    """The plan for one k of at least 3, or, if k is None, for all. method: one of `support`.
+
+    published: supports are counted and updated by Algorithm 4 as printed.
+    """
+    counting = (algorithm_4.support_plan if published else support.plan)(graph, method)
     return ArrayPlan(
         method="bitmaps",
         copied={"col_ptr": graph.col_ptr, "given": graph.row_idx, "col_of": graph.col_of},

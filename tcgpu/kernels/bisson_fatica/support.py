@@ -1,7 +1,8 @@
 """The triangles of each edge, its support, and updates of it when edges are removed (Bisson & Fatica).
 
-Their Algorithm 4 and update_support in one. A triangle j < i < k is found once, at nonzero e = (i, j): column j becomes
-bits, and each row k of column i is looked up in them. That row is nonzero q = (k, i). `find_off` finds the third
+Their Algorithm 4 and update_support in one, with additions of ours: coarse bits, lists of columns by length, a warp for
+each neighbour; `algorithm_4` has it as printed. A triangle j < i < k is found once, at nonzero e = (i, j): column j
+becomes bits, and each row k of column i is looked up in them: nonzero q = (k, i). `find_off` finds the third
 nonzero, f = (k, j). (The paper keeps lower neighbours, and finds a triangle at its highest vertex.)
 
 In round 0, each of the three gains 1 in `support`. Before a later round, the nonzeros to be removed are marked by a
@@ -350,13 +351,13 @@ def begin_round(state, round):
         state[k] = round if k == ROUND else MAX_INT32 if k == LOWEST else 0
 
 
-@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int64, int64)")
-def list_columns(length, affected, columns, state, short, middling):
-    """List the columns whose supports may change, by length: up to `short`, up to `middling`, longer."""
+@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64)")
+def list_columns(length, affected, columns, state, least, short, middling):
+    """List the columns of `least` rows whose supports may change: of up to `short`, up to `middling`, more rows."""
     round = state[ROUND]
     for j in range(cuda.grid(1), length.size, cuda.gridsize(1)):
         rows = length[j]
-        if rows >= 2 and (round == 0 or affected[j] == round):
+        if rows >= least and (round == 0 or affected[j] == round):
             which = 0 if rows <= short else 1 if rows <= middling else 2
             columns[which * length.size + cuda.atomic.add(state, which, 1)] = j
 
@@ -393,7 +394,7 @@ def plan(graph, method=None, *, shapes=None, blocks=None):
         setup=[launch(measure_columns, n, THREADS, BLOCKS)],
         steps=[
             launch(begin_round, STATE_SIZE, WARP, round=0),
-            launch(list_columns, n, THREADS, BLOCKS, short=short, middling=middling),
+            launch(list_columns, n, THREADS, BLOCKS, least=2, short=short, middling=middling),
             *walks,
         ],
         work=_simulated_work(graph, method, walks),

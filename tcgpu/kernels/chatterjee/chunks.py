@@ -15,7 +15,9 @@ The root decides how large the chunks are. Algorithm 1 tries every vertex of a c
 memory: a search for each vertex. Here at most `roots` are tried: the first vertex, one farthest from it (long trees
 have narrow levels), and others at equal distances. The best root leaves the fewest chunks too large (equation 5), then
 wastes the least shared memory, then has the fewest combinations. Where no root makes all chunks fit, the printed
-algorithm returns the whole component, the text around it the best root's chunks; this module follows the text.
+algorithm returns the whole component, the text around it the best root's chunks; this module follows the text, and the
+printed algorithm if `roots` is None: a component that fits is one chunk, else the first root whose chunks all fit is
+taken, and without one the component is a chunk that is too large.
 
 The edges of a chunk are a matrix of bits, stored row after row (section IV of the paper) in one of three layouts:
 
@@ -237,21 +239,26 @@ def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None,
 
     shared_bits, machines: the bits of one SM's shared memory, and the number of SMs. roots: how many are tried for a
     component that does not fit as a whole; or an array of vertices, of which those in the component are tried, or its
-    first vertex if there are none. search: a Search of the graph. k: the vertices of a combination. width: the levels
-    of a chunk; the root that is taken is the best one for two levels.
+    first vertex if there are none; None for the algorithm as printed. search: a Search of the graph. k: the vertices of
+    a combination. width: the levels of a chunk; the root that is taken is the best one for two levels.
     """
-    if not isinstance(roots, np.ndarray):
+    printed = roots is None
+    if not printed and not isinstance(roots, np.ndarray):
         check_integer("roots", roots, 1, 2**31 - 1)
     search = search or Search(graph)
     component, level = search.forest()
     best = np.flatnonzero(np.diff(np.maximum.accumulate(component), prepend=-1)).astype(np.int32)
     tried = np.ones(best.size, np.int32)
+    level = np.zeros_like(level) if printed else level  # vertices of one level are one chunk
     for large in np.flatnonzero(bits_needed(bincount(component), layout) > shared_bits):
-        candidates = _candidates(search, np.flatnonzero(component == large), roots)
+        members = np.flatnonzero(component == large)
+        candidates = members if printed else _candidates(search, members, roots)
         scores = search.scores(candidates, shared_bits, layout)
         too_large, waste = costs(scores, shared_bits, machines)
-        root = candidates[np.lexsort((scores[:, 2], waste, too_large))[0]]
-        best[large], tried[large] = root, candidates.size
+        chosen = np.argmin(too_large > 0) if printed else np.lexsort((scores[:, 2], waste, too_large))[0]
+        best[large], tried[large] = root, _ = candidates[chosen], candidates.size
+        if printed and too_large[chosen]:
+            continue
         vertices, levels = search(root)
         level[vertices] = levels
     order = np.lexsort((level, component)).astype(np.int32)

@@ -286,10 +286,15 @@ def written_kernel(chunks, tasks, low, high, bits, shrink, one, two, three, queu
 
 
 @planner("levels")
-def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement, schedule, piece, roots, skip):
-    """`skip` skips all combinations whose first two vertices are not joined: exact, but not the paper's algorithm."""
-    check_choice("skip", skip, (False,) if approach == "A" else (False, True))
-    split = split_for_device(graph, layout, roots)
+def plan(
+    graph, *, threads, blocks, lanes, approach, memory, layout, arrangement, schedule, piece, roots, skip, published
+):
+    """`skip` skips all combinations whose first two vertices are not joined: exact, but not the paper's algorithm.
+
+    published: Algorithm 1 as printed, which tries every vertex as a root; then `roots` is not used.
+    """
+    check_choice("skip", skip, (False,) if approach == "A" or published else (False, True))
+    split = split_for_device(graph, layout, None if published else roots)
     low, high, edge_ptr = edges_by_level(graph, split)
     work = split.total_tests
     if skip:  # about how many pairs and then combinations are tested
@@ -321,18 +326,25 @@ def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement
 
 
 def split_for_device(graph, layout="s-utm", roots=256, **more):
-    """Algorithm 1 for the device's shared memory; it tries fewer roots if their searches would take long.
+    """Algorithm 1 for the device's shared memory. It tries fewer roots if their searches would take long; as printed,
+    with `roots` None, it raises GraphError instead.
 
     more: as `chunks.split` takes it.
     """
     device = runtime.facts()
     searched, budget = (chunks if runtime.in_main_memory else breadth), SEARCH_BUDGET[runtime.in_main_memory]
+    most = max(1, budget // (1 + graph.n + 2 * graph.m))
+    if roots is None and graph.n > most:
+        raise GraphError(
+            f"Algorithm 1 as printed makes a breadth-first search from each of {graph.n:,} vertices, which takes too "
+            "long: take published=False"
+        )
     return chunks.split(
         graph,
         shared_bits=8 * device.shared_per_block - TASK_BITS,
         machines=device.sms,
         layout=layout,
-        roots=max(1, min(roots, budget // (1 + graph.n + 2 * graph.m))),
+        roots=roots and min(roots, most),
         search=searched.Search(graph),
         **more,
     )

@@ -213,21 +213,23 @@ def bounds_and_batch_bytes(threads):
 # -------------------------------------------------------------------------------------------------- memory and knobs
 
 
-def bitmaps_that_fit(method, graph, most, bitmap_bytes):
-    """How many bitmaps, up to `most`, fit the device together with the graph; GraphError if none does.
+def bitmaps_of_blocks(method, graph, blocks, per_block, bitmap_bytes, others=0):
+    """How many blocks, up to `blocks`, of how many bitmaps fit the device: of fewer than `per_block` if it has to be.
 
-    A sixteenth of the free memory stays free: allocations are rounded up, and memory has gaps.
+    They fit together with the graph and `others` bytes; GraphError if no bitmap does. A sixteenth of the free memory
+    stays free: allocations are rounded up, and memory has gaps.
     """
-    free = runtime.memory_free()
-    columns = 0 if runtime.is_on_gpu(graph.col_ptr) else graph.nbytes
-    room = free - free // 16 - columns
-    fitting = most if bitmap_bytes == 0 else min(most, room // bitmap_bytes)
-    if room < 0 or fitting < 1:
+    free, needed = runtime.memory_free(), others + bitmap_bytes
+    needed += 0 if runtime.is_on_gpu(graph.col_ptr) else graph.nbytes
+    room = free - free // 16 - needed
+    if room < 0:
         raise GraphError(
-            f"{method} needs {columns + bitmap_bytes:,} bytes on the device, for the graph and one bitmap; it has "
-            f"{free:,} free, a sixteenth of which stays free: {elsewhere()}"
+            f"{method} needs {needed:,} bytes on the device, for the graph and one bitmap; it has {free:,} free, a "
+            f"sixteenth of which stays free: {elsewhere()}"
         )
-    return fitting
+    fitting = min(blocks * per_block, 1 + room // max(1, bitmap_bytes))
+    per_block = min(per_block, fitting)
+    return fitting // per_block, per_block
 
 
 def check_shared(method, what, needed):

@@ -22,13 +22,17 @@ Each lane then loads where the two columns of its edge begin and end. Edges with
 lanes: a lane does one look-up at a time, of any of these edges. The whole warp takes the other edges, one by one: its
 lanes look up neighbouring rows at the same time, so their loads coalesce.
 
+`published`: the slides' kernel, for whole graphs. Every edge has a warp of its own, however few rows there are to look
+up; the 31 elements of the top are brought for each edge; a lane makes one search at a time; both columns are whole.
+
 With `cached`, 32 evenly spaced elements of the longer column are copied to shared memory first. They are the first five
 levels of the search tree, which every search passes. It ends in the part of the column between two of them.
 """
 
 from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels import Step, enough_blocks
+from tcgpu.kernels import Step, enough_blocks, launch
+from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device.search import contains, last_up_to
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
@@ -226,6 +230,44 @@ def warp_hits(rows, place, size, keys, p, p_end, top, at, lane, cached):
     return hits
 
 
+@kernel("void(int32[::1], int64[::1], int32[::1], int64, int64[::1])", most_threads=1024)
+def published_kernel(col_of, col_ptr, row_idx, cached, total):
+    tops = cuda.shared.array(0, int32)
+    lane, top = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5 << 5
+    count, e = int64(0), cuda.grid(1) >> 5
+    while e < row_idx.size:
+        p, p_end = column_bounds(col_ptr, row_idx[e])
+        q, q_end = column_bounds(col_ptr, col_of[e])
+        if p_end - p > q_end - q:
+            p, p_end, q, q_end = q, q_end, p, p_end
+        if cached:
+            if lane > 0:
+                tops[top + lane] = row_idx[q + share(lane, q_end - q)]
+            cuda.syncwarp()
+        p += lane
+        while p < p_end:
+            key, begin, end = row_idx[p], q, q_end
+            if cached:
+                s = uint32(0)
+                for level in range(LEVELS):
+                    step = uint32(WARP // 2 >> level)
+                    if tops[top + s + step] <= key:
+                        s += step
+                begin, end = q + share(s, q_end - q), q + share(s + 1, q_end - q)
+            count += contains(row_idx, begin, end - begin, key)
+            p += WARP
+        if cached:
+            cuda.syncwarp()
+        e += cuda.gridsize(1) >> 5
+    add_block_to(total, count)
+
+
+@cuda.jit(device=True)
+def share(k, size):
+    """k 32nds of `size`, rounded down, in 32 bits."""
+    return k * (size >> LEVELS) + (k * (size & (WARP - 1)) >> LEVELS)
+
+
 def shape(edges, threads=64, blocks=None):
     """(blocks, threads, bytes of shared memory) of the launch of `warp_search_kernel` for this number of edges."""
     warps = -(-threads // WARP)
@@ -236,9 +278,12 @@ def shape(edges, threads=64, blocks=None):
 
 
 @planner("warp_search", prepare)
-def plan(graph, *, threads, blocks, cached):
+def plan(graph, *, threads, blocks, cached, published):
     columns = ("col_ptr", "row_idx")
-    args = ("col_of", 0, graph.m, 0, *columns, 0, *columns, int(cached), "total")
     blocks, threads, shared = shape(graph.m, threads, blocks)
-    step = Step(warp_search_kernel, blocks, threads, args, shared)
+    if published:
+        step = launch(published_kernel, blocks * threads, threads, blocks, cached=int(cached))
+    else:
+        args = ("col_of", 0, graph.m, 0, *columns, 0, *columns, int(cached), "total")
+        step = Step(warp_search_kernel, blocks, threads, args, shared)
     return edge_columns.plan("warp_search", graph, step, edge_us=40, step_us=2.1)
