@@ -96,6 +96,28 @@ def test_bissons_table_follows_its_heuristic():
             assert row["kernel_type"] == ("wrp" if below else "bsh" if row["vertices"] < 1024 * 128 else "blk")
 
 
+def test_the_slides_graphs_are_in_the_catalogue_or_can_be_made(entries):
+    """Those with a public source or a generator. Of the others, the note has the reason."""
+    here = {row["graph"]: row for row in datasets.published("tricore_datasets") if row["here"]}
+    assert here.keys() == {"Twitter", "Random", "Kronecker1", "Kronecker2", "Kron-30-16"}
+    for name in "Twitter", "Kronecker2":  # loaded; as many edges and triangles as printed, to the digits printed
+        row, entry = here[name], entries[here[name]["here"]]
+        assert entry.edges == pytest.approx(row["edges"], rel=0.05) and entry.url
+        assert entry.triangles == pytest.approx(row["triangles"], rel=0.03)
+        assert f"{entry.triangles / 1e9:.1f} billion triangles" in row["note"]
+    for name in "Random", "Kronecker1", "Kron-30-16":
+        row, call = here[name], ast.parse(here[name]["here"], mode="eval").body
+        sizes = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+        n = sizes.get("n") or 1 << sizes["scale"]
+        m = sizes.get("m") or sizes.get("edge_factor", 16) * n
+        assert (
+            n == pytest.approx(row["vertices"], rel=0.05) and 0 <= m - row["edges"] / (1 + (name == "Random")) < 0.1 * m
+        )
+        smaller = {"n": 100, "m": 300} if "n" in sizes else sizes | {"scale": 5}
+        assert GENERATORS[call.func.id](**smaller).m > 0
+    assert all(row["note"] for row in datasets.published("tricore_datasets"))
+
+
 def test_published_figures_are_those_of_the_files(entries, graphs_folder):
     index = {row["name"]: row for row in datasets._index(graphs_folder)}
     both = set(index) & set(entries)
@@ -116,6 +138,7 @@ def test_urls_are_distinct_and_complete(entries):
 
 
 CHECKSUMS = datasets.published("checksums")
+DIGEST = "0cbf5df80f2979a2366253a425bcd10f8a9b314fe4be7866b2e91737fce667a9"  # of all of them
 REBUILT = {row["graph"]: row["checksum"] for row in CHECKSUMS if row["source"] == "rebuilt from SNAP"}
 
 
@@ -128,6 +151,12 @@ def test_checksums_are_of_files_in_the_catalogue(entries):
         assert entries[row["graph"]].url and entries[row["graph"]].checksum == row["checksum"]
     assert all(entries[name].checksum for name in REPORT)
     assert not any(entry.checksum for entry in entries.values() if entry.url is None)
+
+
+def test_no_digit_of_a_checksum_is_changed():
+    """No download tells: here are none. A new or corrected line of the file changes this number, too."""
+    listed = "".join(sorted(f"{row['graph']} {row['checksum']}\n" for row in CHECKSUMS))
+    assert hashlib.sha256(listed.encode()).hexdigest() == DIGEST
 
 
 def test_triangles_are_published_for_files_without_a_checksum(entries):
