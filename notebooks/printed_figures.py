@@ -17,7 +17,7 @@ def draw_product(graph):
         kept = lower if matrix is product else matrix
         for row, column in np.argwhere(matrix + kept):
             _cell(panel, column, row, matrix[row, column], GREY if kept[row, column] else "white")
-        _without_frame(panel, (0, graph.n), (graph.n, 0))
+        _without_frame(panel, (-0.1, graph.n + 0.1), (graph.n + 0.1, -0.1))
         panel.set(title=name, xticks=np.arange(graph.n) + 0.5, yticks=np.arange(graph.n) + 0.5, aspect="equal")
         panel.set_xticklabels(range(graph.n), size=8)
         panel.set_yticklabels(range(graph.n), size=8)
@@ -42,7 +42,7 @@ def draw_places(graph, triangle, threads):
     panel.text(k + 0.5, 1.85, str(k), ha="center", size=8)
     width = graph.n + 1
     told = (
-        f"thread {list(lists[i]).index(j) % threads} hands out j = {j}: an edge (i, j), counted by each thread",
+        f"thread {list(lists[i]).index(j) % threads} hands out j = {j}; each adds what it finds to (i, j)",
         "bit k of list i is set: the triangle is closed",
         f"thread {list(lists[j]).index(k) % threads} reads k = {k}: adds to (j, k) here, to (i, k) in the list of i",
     )

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from test_errata import ERRATA, TEXTS, one_line
 
+import measured
 import tcgpu
+from tcgpu import records
 from tcgpu.datasets import published
 from tcgpu.engines import kernel_compiler
 from tcgpu.kernels.bisson_fatica import support
@@ -130,6 +132,29 @@ def test_each_number_of_a_claim_is_in_the_paper(papers_folder, row):
 
 def test_the_page_is_that_of_the_table(site):
     assert site.PAGE.read_text(encoding="utf-8") == site.page(CLAIMS), "write it anew: python docs/site/claims.py"
+
+
+def test_what_notes_say_of_records():
+    """Of the report's speedups, of k-trusses, of searches by length, and of levels."""
+    for gpu in "NVIDIA H200", "NVIDIA H100 80GB HBM3":
+        speedups = {row["graph"]: row["speedup"] for row in measured.report_table(records.records("report")[gpu])}
+        assert max(speedups.values()) < 1 and min(speedups, key=speedups.get) == "great-britain_osm"
+    cache = [dict(measured.cache_curve(records.reference("cache"), name)) for name in ("naive", "column_block")]
+    assert cache[0][75] > 1.5 * cache[1][75]
+    count = {row["graph"]: row for row in records.reference("table1") if row["method"] == "bitmap_auto"}
+    trusses = [row for row in records.reference("truss3") if row["method"] == "bitmaps"]
+    quicker = {row["graph"] for row in trusses if row["kernel_ms"] < count[row["graph"]]["kernel_ms"]}
+    assert quicker == {"email-Enron", "soc-Epinions1"} and len(trusses) > 20
+    each = {name: times[4096, 4096] for name, times in measured.length_times(records.reference("lengths")).items()}
+    assert each["warp_search"] < each["merge_path"] < each["thread_search"]
+    levels = records.reference("levels")
+    gains = measured.level_gains(levels)
+    assert gains[200] < 1 < 10 < gains[1000] < gains[1200] < 100 < 500 < gains[5000] < gains[25_000] < 5000
+    pairs = {(row["what"], row["vertices"]): row["times"] for row in measured.level_pairs(levels)}
+    assert all(1 <= times < 1.06 for (what, _), times in pairs.items() if what == "a matrix for each chunk")
+    assert all(0.9 < times < 1.1 for (what, _), times in pairs.items() if what == "bits in shared memory")
+    wall = [dict(points)[4] for points in measured.speedups(records.reference("scaling")).values()]
+    assert max(wall) < 4
 
 
 @pytest.mark.ptx

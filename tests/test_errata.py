@@ -5,11 +5,13 @@ import re
 import networkx as nx
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 import costs
 import level_models
+import printed_figures
 import tcgpu
-from tcgpu import datasets, records
+from tcgpu import datasets, figures, records
 
 ERRATA = {row["name"]: row for row in datasets.published("errata")}
 TEXTS = {
@@ -57,6 +59,18 @@ def test_every_erratum_is_checked():
 @pytest.mark.parametrize("name", ERRATA)
 def test_each_erratum_is_one(name):
     checks[name](ERRATA[name])
+
+
+def test_the_drawings_of_figures_1_and_3_hold_what_they_draw():
+    product = printed_figures.draw_product(CLUB).axes[2]
+    grey = [int(text.get_text()) for text, cell in zip(product.texts, product.patches, strict=True)
+            if to_hex(cell.get_facecolor()) == figures.GREY]  # fmt: skip
+    assert len(grey) == CLUB.m and sum(grey) == TRIANGLES and "45 in grey" in product.get_title()
+    (panel,) = printed_figures.draw_places(CLUB, triangle=(13, 3, 2), threads=2).axes
+    marked = [cell.get_xy() for cell in panel.patches if to_hex(cell.get_facecolor()) == figures.ORANGE]
+    assert [y for _, y in marked] == [0, 0, 4, 2], "two in the list of 13, one in that of 3, a bit"
+    said = " ".join(text.get_text() for text in panel.texts)
+    assert "thread 1 hands out j = 3" in said and "thread 0 reads k = 2" in said
 
 
 # ------------------------------------------------------------------------------------------------------------ Iakovidis

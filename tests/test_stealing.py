@@ -49,6 +49,7 @@ def test_without_threads_tasks_run_at_once(monkeypatch):
     monkeypatch.setattr(stealing.sys, "platform", "emscripten")
     with stealing.Pool(4) as pool:
         assert [pool.submit(int, k).done() for k in range(5)] == [True] * 5
+        assert tcgpu.count(tcgpu.generate.clique(9), engine="cpu", executor=pool, parts=4) == 84
     assert not pool.threads
 
 

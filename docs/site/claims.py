@@ -64,7 +64,8 @@ def shown(place):
     """A place as a link, or as code if it is not on the site."""
     file, part = place
     words = f"{Path(file).stem}: {part}" if part[:1].isupper() else Path(file).stem
-    return f"[{words}](../{file})" if file.startswith(LINKED) else f"`{file}`"
+    on_site = file.startswith(LINKED) and not file.endswith("README.md")
+    return f"[{words}](../{file})" if on_site else f"`{file}`"
 
 
 if __name__ == "__main__":
