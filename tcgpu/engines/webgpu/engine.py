@@ -146,7 +146,7 @@ class Engine:
                 words += [word & 0xFFFFFFFF, word >> 32][: 1 + (of.dtype.itemsize == 8)]
         params = np.array([*words, blocks], np.uint32).tobytes()
         bound = [args[number].bound for number, _ in text.arrays]
-        if len({buffer.number for buffer, *_ in bound}) < len(bound):
+        if len({buffer for buffer, *_ in bound}) < len(bound):
             self.check_apart(kernel, [args[number].buffer for number, _ in text.arrays], text)
         self.device.dispatch(pipeline, blocks, params, bound)
 
