@@ -316,8 +316,8 @@ class Function(Expressions):
         self.masked = module.masks and self.waits(self.definition.body)
         self.texts = {}  # (name, ending) -> the name in WGSL
         self.varying = set()  # variables that differ between threads, and loops that these leave in different rounds
-        self.types_at = {}  # where paths meet -> {name: its type there}
-        self.lost = {}  # a loop -> variables that are of no use at its begin
+        self.wider = {}  # a variable -> types of it where paths meet: it is kept in these, too
+        self.begins = {}  # a loop -> {a variable: its type at the begin of each round, None if it is of no use there}
 
     def translate(self):
         """The text of the body."""
@@ -407,15 +407,22 @@ class Function(Expressions):
         if isinstance(value.literal, bool):
             value = Value(self.numbers.constant(value.literal, "bool"), "bool")
         kind = "i64" if value.type == "literal" else value.type
+        wider = [each for each in self.wider.get(name, ()) if self.joint(value, Value("", each)) == each != kind]
+        for each in (kind, *wider):
+            text = self.as_kind(name, each).text
+            if not (value.uniform and self.flow):
+                self.vary(text)
+            self.emit(f"{text} = {bare(self.numbers.cast(value, each).text)};")
+            value = self.env[name] = self.as_kind(name, kind)
+
+    def as_kind(self, name, kind):
+        """The variable as one of this type."""
         known = self.kinds.setdefault(name, [])
         if kind not in known:
             known.append(kind)
         text = self.variable(name, f"_{kind}" if kind != known[0] else "")
         self.declared[text] = self.numbers.name(kind)
-        if not (value.uniform and self.flow):
-            self.vary(text)
-        self.env[name] = Value(text, kind, text not in self.varying)
-        self.emit(f"{text} = {bare(self.numbers.cast(value, kind).text)};")
+        return Value(text, kind, text not in self.varying)
 
     def vary(self, what):
         """Note that a variable, or a loop, is not the same for all threads."""
@@ -423,7 +430,7 @@ class Function(Expressions):
             self.varying.add(what)
             self.again = True
 
-    def meet(self, place, *paths):
+    def meet(self, *paths):
         """The variables where paths of the program meet: each has one type there, or it is of no use afterwards."""
         joined = {}
         for name in dict.fromkeys(name for path in paths for name in path if " " not in name):
@@ -436,10 +443,10 @@ class Function(Expressions):
             elif len({each.text for each in values}) == 1:
                 joined[name] = replace(first, uniform=all(each.uniform for each in values))
             else:
-                kind, types = self.joint(*values), self.types_at.setdefault(place, {})
-                joined[name] = next((each for each in values if each.type == kind), None)
-                if kind and types.get(name) != kind:
-                    types[name] = kind
+                kind = self.joint(*values)
+                joined[name] = kind and self.as_kind(name, kind)
+                if kind and kind not in self.wider.setdefault(name, []):
+                    self.wider[name].append(kind)
                     self.again = True
         return joined
 
@@ -449,15 +456,6 @@ class Function(Expressions):
             return self.numbers.common(*values)
         except NotInWgsl:
             return None
-
-    def settle(self, place):
-        """At the end of a path: its variables take the types that they have where the paths meet."""
-        for name, kind in self.types_at.get(place, {}).items():
-            value = self.env.get(name)
-            if isinstance(value, Value):
-                kind = self.joint(value, Value("", kind))
-                if kind not in (None, value.type):
-                    self.assign_name(name, self.numbers.cast(value, kind))
 
     # ------------------------------------------------------------------------------------------------------ statements
 
@@ -639,20 +637,19 @@ class Function(Expressions):
         value = self.condition(node.test, together)
         if value.literal is not None:
             return self.block(node.body if value.literal else node.orelse)
-        flow, before, paths, end = self.flow, self.env, [], (node, "end")
+        flow, before, paths = self.flow, self.env, []
         self.flow = flow and value.uniform
         self.line(f"if ({bare(value.text)}) {{")
         for k, body in enumerate((node.body, node.orelse)):
-            if k and (body or self.types_at.get(end)):
+            if k and body:
                 self.line("} else {")
             self.env = dict(before)
             self.depth += 1
             if self.block(body):
-                self.settle(end)
                 paths.append(self.env)
             self.depth -= 1
         self.line("}")
-        self.env = self.meet(end, *paths) if paths else before
+        self.env = self.meet(*paths) if paths else before
         self.flow = flow and not (self.loops and self.loops[-1].varies) and "rest" not in self.varying
         return bool(paths)
 
@@ -670,11 +667,10 @@ class Function(Expressions):
             self.masks.append(mask)
             self.guard = mask
             if self.block(body):
-                self.settle((node, "end"))
                 paths.append(self.env)
             self.masks.pop()
         self.guard = outer
-        self.env = self.meet((node, "end"), *paths) if paths else before
+        self.env = self.meet(*paths) if paths else before
         return bool(paths)
 
     def loop(self, node, head, step=""):
@@ -683,8 +679,8 @@ class Function(Expressions):
             self.refuse(node, "a loop has no else in a kernel for WebGPU")
         key = ast.unparse(node) + str(node.lineno)
         loop = Loop(node, self.waits([node]), key in self.varying)
-        self.settle((node, "begin"))
-        self.env = self.env | dict.fromkeys(self.lost.get(node, ()))
+        known = self.begins.setdefault(node, {})
+        self.env = self.env | {name: kind and self.as_kind(name, kind) for name, kind in known.items()}
         self.loops.append(loop)
         flow, before = self.flow, dict(self.env)
         self.flow = flow and not loop.varies
@@ -699,22 +695,14 @@ class Function(Expressions):
             if not value.uniform:
                 loop.varies = True
             self.flow = self.flow and not loop.varies
-            if value.literal is None:
-                after, lines = self.leaving(node)
-                if lines:
-                    self.line(f"if (!{value.text}) {{")
-                    self.lines += [*lines, "  " * (self.depth + 1) + "break;"]
-                    self.line("}")
-                elif len(self.lines) == start:
-                    head = f"for (; {bare(value.text)}; {step})" if step else f"while ({bare(value.text)})"
-                    self.lines[place], step = self.lines[place].replace("loop", head), ""
-                else:
-                    self.line(f"if (!{value.text}) {{ break; }}")
-            else:
-                after = None
+            after = dict(self.env) if value.literal is None else None
+            if after is not None and len(self.lines) == start:
+                head = f"for (; {bare(value.text)}; {step})" if step else f"while ({bare(value.text)})"
+                self.lines[place], step = self.lines[place].replace("loop", head), ""
+            elif after is not None:
+                self.line(f"if (!{value.text}) {{ break; }}")
             self.enter(node)
             if self.block(node.body):
-                self.settle((node, "begin"))
                 loop.nexts.append(self.env)
             if step:
                 self.line(f"continuing {{ {step}; }}")
@@ -723,25 +711,14 @@ class Function(Expressions):
         self.loops.pop()
         if loop.varies:
             self.vary(key)
-        around = self.meet((node, "begin"), before, *loop.nexts)
-        lost = {name for name, value in around.items() if value is None and before.get(name) is not None}
-        if lost and not self.again:
-            self.lost[node] = self.lost.get(node, set()) | lost
-            self.again = True
+        for name, value in self.meet(before, *loop.nexts).items():
+            kind, was = getattr(value, "type", None), before.get(name)
+            if isinstance(was, Value) and kind != was.type or value is None is not was and not self.again:
+                known[name], self.again = kind, True
         self.flow = flow and "rest" not in self.varying
         paths = [path for path in (after, *loop.breaks) if path is not None]
-        self.env = self.meet((node, "end"), *paths) if paths else before
+        self.env = self.meet(*paths) if paths else before
         return bool(paths)
-
-    def leaving(self, node):
-        """(variables, lines that settle them) of the threads that leave a loop because of its condition."""
-        place, inside = len(self.lines), dict(self.env)
-        self.depth += 1
-        self.settle((node, "end"))
-        self.depth -= 1
-        lines, self.lines = self.lines[place:], self.lines[:place]
-        after, self.env = self.env, inside
-        return after, lines
 
     def enter(self, node):
         """Begin a round: the variable of a `for`."""
@@ -761,19 +738,12 @@ class Function(Expressions):
         value = head()
         after = None
         if value.literal is None:
-            value = self.short(value)
-            if self.types_at.get((node, "end")):
-                self.guard = self.slot("bool")
-                self.line(f"{self.guard} = {now} && !{value.text};")
-            after, lines = self.leaving(node)
-            self.lines += lines
-            self.guard = now
+            after = dict(self.env)
             self.line(f"{now} = {now} && {value.text};")
         self.line(f"{inside} = {now};")
         self.line(f"if (!any_of_block(lid, {inside})) {{ break; }}")
         self.enter(node)
         if self.block(node.body):
-            self.settle((node, "begin"))
             loop.nexts.append(self.env)
         self.masks.pop()
         if step:
@@ -846,14 +816,13 @@ class Function(Expressions):
         return numbers.cast(far, kind).text
 
     def do_Break(self, node):
-        return self.jump("break;", "end", self.loops[-1].breaks, self.loops[-1].masks)
+        return self.jump("break;", self.loops[-1].breaks, self.loops[-1].masks)
 
     def do_Continue(self, node):
-        return self.jump("continue;", "begin", self.loops[-1].nexts, ())
+        return self.jump("continue;", self.loops[-1].nexts, ())
 
-    def jump(self, text, place, paths, masks):
+    def jump(self, text, paths, masks):
         loop = self.loops[-1]
-        self.settle((loop.node, place))
         paths.append(dict(self.env))
         if self.guard:
             self.clear([*masks, *self.masks[loop.depth :]])
