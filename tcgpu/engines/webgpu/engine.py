@@ -4,9 +4,9 @@ import time
 
 import numpy as np
 
+from tcgpu.engines import runtime
 from tcgpu.engines.facts import Facts
 from tcgpu.engines.kernel_language import cuda, parameters, uint32
-from tcgpu.engines.runtime import kernel
 from tcgpu.engines.webgpu.device import ALIGNMENT, open_device
 from tcgpu.errors import EngineError, KernelError
 
@@ -16,7 +16,7 @@ LONGEST_WAKE, FIRST_WAKE, SAME_SPEED = 1.5, 0.5, 1.05
 SPIN_BLOCKS = 1024
 
 
-@kernel("void(uint32[::1], uint32)")
+@runtime.kernel("void(uint32[::1], uint32)")
 def spin(words, x):
     x += cuda.threadIdx.x
     for _ in range(uint32(20_000)):
@@ -25,7 +25,7 @@ def spin(words, x):
         words[0] = x
 
 
-@kernel("void(uint32[::1], uint32)")
+@runtime.kernel("void(uint32[::1], uint32)")
 def fill_words(words, value):
     k = cuda.grid(1)
     if k < words.size:

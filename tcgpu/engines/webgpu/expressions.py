@@ -137,17 +137,22 @@ class Expressions(Integers):
         return tuple(names) if names and is_cuda(self.named(node)) else ()
 
     def values(self, nodes):
-        """The values of some nodes, from left to right: what is in memory is read before the next one changes it."""
+        """The values of some nodes, from left to right."""
         found = []
         for node in nodes:
-            place = len(self.lines)
-            value = self.value(node)
-            if len(self.lines) > place:
-                later, self.lines = self.lines[place:], self.lines[:place]
-                found = list(map(self.held, found))
-                self.lines += later
+            found, value = self.held_before(found, lambda: self.value(node))  # noqa: B023
             found.append(value)
         return found
+
+    def held_before(self, values, work):
+        """(values, what `work` returns); values that are in memory are read before lines of `work` change it."""
+        place = len(self.lines)
+        done = work()
+        if len(self.lines) > place:
+            later, self.lines = self.lines[place:], self.lines[:place]
+            values = list(map(self.held, values))
+            self.lines += later
+        return values, done
 
     def value(self, node):
         number = self.literal(node)

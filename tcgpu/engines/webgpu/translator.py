@@ -57,10 +57,9 @@ RESERVED = frozenset(
     "static_assert static_cast std storage struct subroutine super switch target template texture this thread_local "
     "throw trait true try type typedef typeid typename typeof u32 u64 uniform union unless unorm unsafe unsized "
     "unsigned use using var varying vec2 vec3 vec4 virtual volatile wgsl where while with workgroup write writeonly "
-    "yield abs all any clamp distance length max min select sign step any_of_block anyone ballot count_of_block "
-    "from_i32 group_id lanes less_i64 less_u64 lid local_id main mask params product result same same_word "
-    "shared_words shr_i64 shr_u64 shuffled told div_i32 div_i64 div_u32 div_u64 mod_i32 mod_i64 mod_u32 mod_u64".split()
-)
+    "yield abs all any clamp distance length max min select sign step group_id lid local_id main mask params result "
+    "shared_words".split()
+) | frozenset(prelude.helpers(False, False, 0))
 
 
 FEATURES = frozenset({"int64", "int64-atomics", "subgroups-of-32", "ordered-barriers", "timestamps"})
@@ -172,44 +171,22 @@ class Module:
             f"  let lid = local_id.x;\n  let block = group_id.y * {WIDTH}u + group_id.x;\n"
             f"  if (block >= {self.blocks}) {{ return; }}\n{''.join(lets)}{body}}}"
         )
-        own = [main, *self.reached(main)]
+        own = [main, *self.reached(main, self.functions | prelude.helpers(self.wide, self.subgroups, self.threads))]
         if self.subgroups and any("any_of_block(" in each for each in own):
             own[0] = main = main.replace("{ return; }\n", f"{{ return; }}\n{prelude.FIRST_QUESTION}", 1)
-        text = "\n".join([*heads, "", *own, *self._helpers("\n".join(own))])
+        text = "\n".join([*heads, "", *own])
         arrays = tuple((number, name in self.written) for number, name, _ in bindings)
         shared = sum(int(size) for size in re.findall(r"^var<workgroup> \w+: array<\S+, (\d+)>;", text, re.MULTILINE))
         return Text(text, arrays, tuple(sizes), 4 * shared)
 
-    def _helpers(self, text):
-        """The parts of the prelude that a text uses."""
-        if re.search(r"\b(div|mod)_[iu]32\(", text):
-            yield prelude.DIVISIONS
-        if not self.wide and "vec2<u32>" in text:
-            yield prelude.PAIRS
-        if self.wide and re.search(r"\b(div|mod)_[iu]64\(", text):
-            yield prelude.WIDE_DIVISIONS
-        if re.search(r"\bsame(_word)?\(", text):
-            yield prelude.SAME
-        warps = re.search(r"\b(ballot|shuffled)\(", text)
-        counts = re.search(r"\bcount_of_block\(", text)
-        by_memory = warps and not self.subgroups
-        parts = {
-            prelude.NUMBERED_ANY if self.subgroups else prelude.ANY: "any_of_block(" in text,
-            prelude.TOLD: counts or by_memory,
-            prelude.COUNTS: counts,
-            prelude.WARPS: by_memory,
-            prelude.SUBGROUPS: warps and self.subgroups,
-        }
-        yield from (part.replace("THREADS", str(self.threads)) for part, used in parts.items() if used)
-
-    def reached(self, text):
-        """The device functions that a text calls, directly or not: others were translated for what did not last."""
-        reached, left = [], [text]
+    def reached(self, text, functions):
+        """What a text calls, directly or not: other device functions were translated for what did not last."""
+        reached, left = set(), [text]
         while left:
-            for name in set(re.findall(r"\w+", left.pop())) & self.functions.keys() - set(reached):
-                reached.append(name)
-                left.append(self.functions[name])
-        return [text for name, text in self.functions.items() if name in reached]
+            new = set(re.findall(r"\w+", left.pop())) & functions.keys() - reached
+            reached |= new
+            left += map(functions.get, new)
+        return [text for name, text in functions.items() if name in reached]
 
     def function_waits(self, function):
         """Whether threads wait for each other in a device function."""
@@ -543,12 +520,7 @@ class Function(Expressions):
             for each, item in zip(target.elts, value.items, strict=True):
                 self.assign(each, item)
         elif isinstance(target, ast.Subscript):
-            place = len(self.lines)
-            array, index = self.values([target.value, target.slice])
-            if len(self.lines) > place:  # they may change what the value is read from
-                later, self.lines = self.lines[place:], self.lines[:place]
-                value = self.held(value)
-                self.lines += later
+            (value,), (array, index) = self.held_before([value], lambda: self.values([target.value, target.slice]))
             self.store(array, index, value)
         elif isinstance(target, ast.Name):
             self.assign_name(target.id, value)
@@ -560,12 +532,7 @@ class Function(Expressions):
         if isinstance(node.target, ast.Subscript):
             array, index = self.values([node.target.value, node.target.slice])
             index = self.fixed(index)
-            left, place = self.load(array, index), len(self.lines)
-            right = self.value(node.value)
-            if len(self.lines) > place:
-                later, self.lines = self.lines[place:], self.lines[:place]
-                left = self.held(left)
-                self.lines += later
+            (left,), right = self.held_before([self.load(array, index)], lambda: self.value(node.value))
             self.store(array, index, self.numbers.operate(name, left, right))
             return
         left, right = self.values([node.target, node.value])
@@ -585,7 +552,7 @@ class Function(Expressions):
             self.clear([*self.masks, *(mask for loop in self.loops for mask in loop.masks)])
         elif not self.flow:
             for loop in self.loops:
-                self.leave(loop)
+                loop.varies = True
             self.vary("rest")
         return False
 
@@ -607,11 +574,6 @@ class Function(Expressions):
         inner = self.masks[-1]
         texts = [f"{mask} = false;" for mask in dict.fromkeys(masks) if mask != inner]
         self.line(f"if ({inner}) {{ {' '.join([*texts, f'{inner} = false;'])} }}")
-
-    def leave(self, loop):
-        """Threads leave a loop while others go on."""
-        if not loop.varies:
-            loop.varies = True
 
     def condition(self, test, together):
         """A condition as a bool; `together` if all threads of the block have to take the same path."""
@@ -692,8 +654,7 @@ class Function(Expressions):
             self.depth += 1
             start = len(self.lines)
             value = head()
-            if not value.uniform:
-                loop.varies = True
+            loop.varies = loop.varies or not value.uniform
             self.flow = self.flow and not loop.varies
             after = dict(self.env) if value.literal is None else None
             if after is not None and len(self.lines) == start:
@@ -828,6 +789,6 @@ class Function(Expressions):
             self.clear([*masks, *self.masks[loop.depth :]])
         else:
             if not self.flow:
-                self.leave(loop)
+                loop.varies = True
             self.line(text)
         return False
