@@ -270,7 +270,7 @@ def to_cubin(code, capability):
 
 def resources(code, capability):
     """The linker's report of the registers and the memory that a kernel uses."""
-    return _linked(code, capability, "info_log", "-verbose").decode()
+    return _linked(code, capability, "info_log", "-verbose", "-no-cache").decode()  # what is cached is not reported
 
 
 class Compiled(NamedTuple):

@@ -74,7 +74,7 @@ class Expressions(Integers):
         """The value, computed here. kind: its type in WGSL, if it has no other."""
         if value.literal is not None:
             return value
-        if self.guard:
+        if self.guard and not value.uniform:
             name = self.slot(kind or self.numbers.name(value.type))
             self.emit(f"{name} = {value.text};")
         else:
@@ -102,29 +102,29 @@ class Expressions(Integers):
 
     def unguarded(self, work):
         """Do `work`, which writes statements without a barrier, for the threads of the mask."""
-        guard, self.guard = self.guard, None
-        if guard:
-            self.line(f"if ({guard}) {{")
-            self.depth += 1
+        if not self.guard:
+            return work()
+        guard, flow = self.guard, self.flow
+        self.line(f"if ({guard}) {{")
+        self.guard, self.flow, self.depth = None, False, self.depth + 1
         done = work()
-        if guard:
-            self.depth -= 1
-            self.line("}")
-        self.guard = guard
+        self.guard, self.flow, self.depth = guard, flow, self.depth - 1
+        self.line("}")
         return done
 
     def waits(self, body):
-        """Whether threads wait for each other in these statements, or in a function that they call."""
-        return any(self.waiting(node) for statement in body for node in ast.walk(statement))
+        """Of whom a thread waits for others in these statements, or in a function that they call: its "block", its
+        "warp"; a set."""
+        calls = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
+        return frozenset().union(*map(self.waiting, calls))
 
-    def waiting(self, node):
-        if not isinstance(node, ast.Call):
-            return False
-        name = self.cuda_name(node.func)
+    def waiting(self, call):
+        name = self.cuda_name(call.func)
         if name:
-            return name[0].startswith("sync") or name[0].endswith("_sync")
-        called = self.device_function(node)
-        return called is not None and self.module.function_waits(called)
+            warp = name[0] == "syncwarp" or name[0].endswith("_sync")
+            return {"warp"} if warp else {"block"} if name[0].startswith("sync") else frozenset()
+        called = self.device_function(call)
+        return frozenset() if called is None else self.module.function_waits(called)
 
     # ----------------------------------------------------------------------------------------------------- expressions
 
@@ -226,7 +226,7 @@ class Expressions(Integers):
     def captured(self, work, uniform):
         """(the value that `work` returns, the lines that compute it), of a part that some threads may not reach."""
         place, guard, flow = len(self.lines), self.guard, self.flow
-        self.guard, self.flow = None, flow and uniform
+        self.guard, self.flow = None, flow and uniform and not guard
         value = work()
         lines, self.lines = self.lines[place:], self.lines[:place]
         self.guard, self.flow = guard, flow
@@ -547,10 +547,11 @@ class Expressions(Integers):
         if any(not isinstance(each, (Value, Array, Several)) for each in arguments):
             raise NotInWgsl(f"{function.__name__} is called with what is no number and no array")
         waits = module.function_waits(function)
-        if waits and not self.guard and (module.masks or not self.flow):
-            raise Parted
-        made = module.function(function, arguments, self.flow)
-        texts = ["lid", "block", *([self.guard] if waits and self.guard else [])]
+        if waits:
+            self.come_together()
+        masked = bool(waits and self.guard)
+        made = module.function(function, arguments, self.flow, masked)
+        texts = ["lid", "block", *([self.guard] if masked else [])]
 
         def give(value):
             if isinstance(value, Several):
@@ -562,36 +563,37 @@ class Expressions(Integers):
                 if value.offset is not None:
                     texts.extend((value.offset.text, value.sizes[0].text))
             elif not isinstance(value.literal, bool):
-                texts.append(self.temporary(value).text if waits and self.guard else value.text)
+                texts.append(self.temporary(value).text if masked else value.text)
 
         for argument in arguments:
             give(argument)
         own = [text for text in texts if text.startswith("&")]
         if len(own) > len(set(own)):
             raise NotInWgsl(f"{function.__name__} is given an array of the thread twice: WGSL has no aliases")
-        guard = self.guard
         text = f"{made.name}({', '.join(texts)})"
-        uniform = not made.varies and self.flow
+        uniform = not made.varies and self.flow and not self.guard
         if not made.returns:
             (self.line if waits else self.emit)(f"{text};")
             return Several(())
         kind = numbers.name(made.returns[0]) if len(made.returns) == 1 else f"Of_{made.name}"
-        if waits and guard:
+        if masked:
             name = self.slot(kind)
             self.line(f"{name} = {text};")
         else:
-            name = self.temporary(Value(text, made.returns[0]), kind).text
+            name = self.temporary(Value(text, made.returns[0], uniform), kind).text
         if len(made.returns) == 1:
             return Value(name, made.returns[0], uniform)
         items = (Value(f"{name}.r{k}", kind, uniform) for k, kind in enumerate(made.returns))
         return Several(tuple(items), made.fields)
 
+    def come_together(self):
+        """Parted, unless all threads of the block run the next line; what is translated again need not be right."""
+        if not self.flow and not self.guard and not (self.masked and self.again):
+            raise Parted
+
     def barrier(self, text):
         """A line at which threads wait for each other."""
-        if self.masked and not self.guard:
-            raise NotInWgsl("threads wait for each other in a part of an expression: write it as a statement")
-        if not self.masked and not self.flow:
-            raise Parted
+        self.come_together()
         self.line(text)
 
     def cuda_call(self, name, arguments, node):
@@ -658,17 +660,16 @@ class Expressions(Integers):
     def warp_call(self, name, arguments):
         """What the lanes of a warp do together."""
         numbers = self.numbers
-        if not self.guard:
-            if self.masked:
-                raise NotInWgsl("lanes wait for each other in a part of an expression: write it as a statement")
+        if not self.masked:
             raise Parted
+        self.come_together()
         if name == "syncwarp":
             self.barrier(self.module.barrier)
             return Several(())
         if name in ("any_sync", "all_sync", "ballot_sync"):
             value = numbers.cast(arguments[1], "bool").text
             value = f"!{value}" if name == "all_sync" else value
-            votes = self.together(f"ballot(lid, {self.guard} && {value})")
+            votes = self.together(f"ballot(lid, {self.guard} && {value})" if self.guard else f"ballot(lid, {value})")
             if name == "ballot_sync":
                 return unsigned(votes, False)
             return Value(f"({votes} {'==' if name == 'all_sync' else '!='} 0u)", "bool", False)
@@ -688,6 +689,8 @@ class Expressions(Integers):
 
     def together(self, text):
         """The name of a word that all lanes compute together."""
+        if not self.guard:
+            return self.temporary(unsigned(text, False)).text
         name = self.slot("u32")
         self.line(f"{name} = {text};")
         return name

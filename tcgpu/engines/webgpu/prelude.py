@@ -115,17 +115,18 @@ fn any_of_block(lid: u32, value: bool) -> bool {
 }
 """
 NUMBERED_ANY = """\
-// Whether any thread of the block says yes: it writes the number of the question, which begins at 1. That the answer is
-// the same for all threads, a browser would not see.
-var<workgroup> anyone: u32;
+// Whether any thread of the block says yes: it writes the number of the question, which begins at 1, where the question
+// before last was answered. That the answer is the same for all threads, a browser would not see.
+var<workgroup> anyone: array<u32, 2>;
 var<private> question: u32;
 fn any_of_block(lid: u32, value: bool) -> bool {
   question += 1u;
-  if (value) { anyone = question; }
-  return workgroupUniformLoad(&anyone) == question;
+  if (value) { anyone[question & 1u] = question; }
+  workgroupBarrier();
+  return anyone[question & 1u] == question;
 }
 """
-FIRST_QUESTION = "  if (lid == 0u) { anyone = 0u; }\n  workgroupBarrier();\n"  # of `main`
+FIRST_QUESTION = "  if (lid < 2u) { anyone[lid] = 0u; }\n  workgroupBarrier();\n"  # of `main`
 COUNTS = """\
 fn count_of_block(lid: u32, value: bool) -> u32 {
   told[lid] = select(0u, 1u, value);

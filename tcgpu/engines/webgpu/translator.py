@@ -12,7 +12,8 @@ flow"). Where a condition around a barrier is the same in all threads, but that 
 thread 0, which changes nothing. Where threads part before a barrier, or lanes of a warp wait for each other, the
 kernel is translated with `masks`: the whole block takes every path that has a barrier, or a vote of a warp, in it, and
 a thread whose mask is false does nothing there. Lanes that parted come together again for sure only where the whole
-block does: WGSL and Vulkan promise no more, and a GPU whose groups are warps was seen to need it.
+block does: WGSL and Vulkan promise no more, and a GPU whose groups are warps was seen to need it. What is the same for
+all threads of a block, also for those whose mask is false, is done without a mask.
 """
 
 import ast
@@ -95,6 +96,7 @@ class Made:
     """A device function, translated for some arguments."""
 
     name: str
+    masked: bool = False  # whether it is given a mask
     returns: tuple | None = None  # types
     fields: tuple = ()  # of a NamedTuple that it returns
     varies: bool = False  # whether threads may get different results for the same arguments
@@ -112,7 +114,7 @@ class Module:
         self.ordered = "ordered-barriers" in features
         self.dynamic_words = max(1, -(-shared // 4))
         self.atomic, self.written, self.read = set(), set(), set()  # names of arrays
-        self.waiting = {}  # device function -> whether threads wait in it
+        self.waiting = {}  # device function -> what `waits` says of its body
         known = -1
         while known != self._noted():  # until no new array is written, or used atomically
             known = self._noted()
@@ -189,24 +191,27 @@ class Module:
         return [text for name, text in functions.items() if name in reached]
 
     def function_waits(self, function):
-        """Whether threads wait for each other in a device function."""
+        """What `waits` says of the body of a device function."""
         if function not in self.waiting:
             self.waiting[function] = Function(self, function, ()).waits(source_tree(function).body[0].body)
         return self.waiting[function]
 
-    def function(self, function, arguments, flow):
-        """The Made device function for these arguments; flow: whether all threads of a block call it."""
-        key = function, tuple(map(specialisation, arguments)), flow
+    def function(self, function, arguments, flow, masked):
+        """The Made device function for these arguments.
+
+        flow: whether all threads of a block call it. masked: whether it is given the mask of those that it is for.
+        """
+        key = function, tuple(map(specialisation, arguments)), flow, masked
         made = self.made.get(key)
         if made is None:
             of_name = sum(other is function for other, *_ in self.made) + 1
-            made = self.made[key] = Made(f"{safe(function.__name__)}_{of_name}")
+            made = self.made[key] = Made(f"{safe(function.__name__)}_{of_name}", masked)
             inner = Function(self, function, arguments, made)
             body = inner.translate()
             returns = ""
             if made.returns:
                 returns = f" -> {inner.returned_type()}"
-            head = ", ".join(["lid: u32", "block: u32", *(["mask: bool"] if inner.masked else []), *inner.passed])
+            head = ", ".join(["lid: u32", "block: u32", *(["mask: bool"] if masked else []), *inner.passed])
             text = f"{comment(function)}fn {made.name}({head}){returns} {{\n{body}}}\n"
             if made.returns and len(made.returns) > 1:
                 members = ", ".join(f"r{k}: {self.numbers.name(kind)}" for k, kind in enumerate(made.returns))
@@ -253,6 +258,38 @@ def safe(name):
     return f"{name}_" if name in RESERVED else name
 
 
+def in_blocks(lines):
+    """Lines with a block for those that follow each other under the same mask."""
+    found, opened, closed = [], [], None
+    for line in lines:
+        one = re.fullmatch(r"( *)(if \(t\d+\) {) (.*) }", line)
+        parts = [one[1] + one[2], f"{one[1]}  {one[3]}", f"{one[1]}}}"] if one else [line]
+        for part in parts:
+            if part.lstrip().startswith("}") and opened:
+                closed = opened.pop()
+            elif closed and part == found[closed] and not changes(found[closed:]):
+                found.pop()
+                opened.append(closed)
+                continue
+            else:
+                closed = None
+            if part.endswith("{"):
+                opened.append(len(found))
+            found.append(part)
+    return found
+
+
+def in_memory(line):
+    """Whether a line reads or writes memory, or calls a function that may."""
+    return "[" in line.replace("params[", "") or "(lid, " in line
+
+
+def changes(block):
+    """Whether a block changes the mask that it is under."""
+    mask = block[0].strip()[4:-3]
+    return any(f"{mask} = " in line for line in block)
+
+
 def specialisation(value):
     """What a device function is translated for, of one argument."""
     if isinstance(value, Several):
@@ -261,6 +298,11 @@ def specialisation(value):
         shape = (value.words, *(size.text for size in value.sizes)) if value.where == "local" else len(value.sizes)
         return value.name if value.where != "local" else "", value.type, value.where, shape, value.offset is not None
     return value.literal if isinstance(value.literal, bool) else (value.type, value.uniform)
+
+
+def returns(node):
+    """Whether a statement may leave the function that it is in."""
+    return any(isinstance(each, ast.Return) for each in ast.walk(node))
 
 
 def exits(node, loops=0):
@@ -276,10 +318,12 @@ def exits(node, loops=0):
 class Loop:
     """A loop that is being translated."""
 
-    def __init__(self, node, waits, varies, masks=(), depth=0):
-        """waits: whether a barrier is in it. varies: whether threads leave it in different rounds. masks: with masks,
-        that of the threads in the loop; depth: how many masks were there before it."""
-        self.node, self.waits, self.varies, self.masks, self.depth = node, waits, varies, masks, depth
+    def __init__(self, node, waits, varies, masked, depth):
+        """waits: of whom threads wait in it. varies: whether threads leave it in different rounds. masked: whether the
+        block goes on together until the last has left it; masks: then, that of the threads in the loop; depth: how
+        many masks were there before it."""
+        self.node, self.waits, self.varies, self.masked, self.depth = node, waits, varies, masked, depth
+        self.key, self.masks = ast.unparse(node) + str(node.lineno), ()
         self.breaks, self.nexts = [], []  # the variables at each `break`, at each `continue`
 
 
@@ -290,7 +334,7 @@ class Function(Expressions):
         super().__init__(function)
         self.module, self.numbers, self.function, self.given, self.made = module, module.numbers, function, given, made
         self.definition = source_tree(function).body[0]
-        self.masked = module.masks and self.waits(self.definition.body)
+        self.masked = module.masks and bool(self.waits(self.definition.body))
         self.texts = {}  # (name, ending) -> the name in WGSL
         self.varying = set()  # variables that differ between threads, and loops that these leave in different rounds
         self.wider = {}  # a variable -> types of it where paths meet: it is kept in these, too
@@ -309,17 +353,19 @@ class Function(Expressions):
                 self.env[arg.arg] = inside = self.parameter(arg.arg, value, arg.arg in stored)
                 if arg.arg in stored and isinstance(inside, (Value, Several)):
                     self.assign_name(arg.arg, inside)  # WGSL cannot assign to a parameter
-            if self.masked:
+            given = self.made and self.made.masked
+            if given or self.masked and any(map(returns, self.definition.body[:-1])):
                 self.guard = self.slot("bool")
                 self.masks = [self.guard]
-                self.line(f"{self.guard} = {'mask' if self.made else 'true'};")
+                self.line(f"{self.guard} = {'mask' if given else 'true'};")
             falls_through = self.block(self.definition.body)
         if self.made and self.made.returns:
-            if self.masked:
+            if self.guard:
                 self.declared["result"] = self.returned_type()
                 self.line("return result;")
             elif falls_through or not self.lines[-1].startswith("  return"):  # naga does not see that a loop has no end
                 self.line(f"return {self.returned_type()}();")
+        self.lines = in_blocks(self.lines)
         head = list(self.declarations())
         return "\n".join([*head, *self.lines, ""])
 
@@ -389,7 +435,8 @@ class Function(Expressions):
             text = self.as_kind(name, each).text
             if not (value.uniform and self.flow):
                 self.vary(text)
-            self.emit(f"{text} = {bare(self.numbers.cast(value, each).text)};")
+            write = self.emit if text in self.varying else self.line  # what is the same for all threads needs no mask
+            write(f"{text} = {bare(self.numbers.cast(value, each).text)};")
             value = self.env[name] = self.as_kind(name, kind)
 
     def as_kind(self, name, kind):
@@ -549,11 +596,12 @@ class Function(Expressions):
         elif not self.guard:
             self.line("return;")
         if self.guard:
-            self.clear([*self.masks, *(mask for loop in self.loops for mask in loop.masks)])
+            if node is not self.definition.body[-1]:
+                self.clear([*self.masks, *(mask for loop in self.loops for mask in loop.masks)])
         elif not self.flow:
             for loop in self.loops:
-                loop.varies = True
-            self.vary("rest")
+                self.leave(loop)
+            self.vary("return")
         return False
 
     def returns(self, items):
@@ -575,6 +623,11 @@ class Function(Expressions):
         texts = [f"{mask} = false;" for mask in dict.fromkeys(masks) if mask != inner]
         self.line(f"if ({inner}) {{ {' '.join([*texts, f'{inner} = false;'])} }}")
 
+    def leave(self, loop):
+        """Threads leave a loop while others go on."""
+        loop.varies = True
+        self.vary(loop.key)
+
     def condition(self, test, together):
         """A condition as a bool; `together` if all threads of the block have to take the same path."""
         self.condition_node = test
@@ -592,13 +645,19 @@ class Function(Expressions):
             raise Parted
         return self.temporary(Value(f"same(lid, {value.text})", "bool"))
 
+    def agree(self, waits):
+        """Whether all threads take the same path, as CUDA demands it, to where they wait like this."""
+        return not self.guard and (waits == {"block"} or bool(waits) and not self.masked)
+
     def do_If(self, node):
-        if self.guard:
-            return self.masked_if(node)
-        together = self.waits([node]) or self.loops and self.loops[-1].waits and exits(node)
-        value = self.condition(node.test, together)
+        waits = self.waits([node])
+        if self.loops and exits(node):
+            waits |= self.loops[-1].waits
+        value = self.condition(node.test, self.agree(waits))
         if value.literal is not None:
             return self.block(node.body if value.literal else node.orelse)
+        if self.masked and not value.uniform and (waits or self.guard):
+            return self.masked_if(node, value)
         flow, before, paths = self.flow, self.env, []
         self.flow = flow and value.uniform
         self.line(f"if ({bare(value.text)}) {{")
@@ -612,18 +671,16 @@ class Function(Expressions):
             self.depth -= 1
         self.line("}")
         self.env = self.meet(*paths) if paths else before
-        self.flow = flow and not (self.loops and self.loops[-1].varies) and "rest" not in self.varying
+        self.flow = flow and not (self.loops and self.loops[-1].varies) and "return" not in self.varying
         return bool(paths)
 
-    def masked_if(self, node):
-        """An `if` that has a barrier, or an exit, in it: all threads go through both sides."""
-        value = self.condition(node.test, False)
-        if value.literal is not None:
-            return self.block(node.body if value.literal else node.orelse)
-        outer, before, paths = self.guard, self.env, []
+    def masked_if(self, node, value):
+        """An `if` where threads part that has a barrier, or an exit, in it: all threads go through both sides."""
+        outer, flow, before, paths = self.guard, self.flow, self.env, []
         yes, no = self.slot("bool"), self.slot("bool")
-        self.line(f"{yes} = {outer} && {value.text};")
-        self.line(f"{no} = {outer} && !{yes};")
+        self.line(f"{yes} = {outer} && {value.text};" if outer else f"{yes} = {bare(value.text)};")
+        self.line(f"{no} = {outer} && !{yes};" if outer else f"{no} = !{yes};")
+        self.flow = False
         for mask, body in ((yes, node.body), (no, node.orelse)):
             self.env = dict(before)
             self.masks.append(mask)
@@ -631,7 +688,7 @@ class Function(Expressions):
             if self.block(body):
                 paths.append(self.env)
             self.masks.pop()
-        self.guard = outer
+        self.guard, self.flow = outer, flow
         self.env = self.meet(*paths) if paths else before
         return bool(paths)
 
@@ -639,14 +696,15 @@ class Function(Expressions):
         """A loop. head: writes its condition, and returns it; step: what is done at the end of a round."""
         if node.orelse:
             self.refuse(node, "a loop has no else in a kernel for WebGPU")
-        key = ast.unparse(node) + str(node.lineno)
-        loop = Loop(node, self.waits([node]), key in self.varying)
+        loop = Loop(node, self.waits([node]), False, False, len(self.masks))
+        loop.varies = loop.key in self.varying
+        loop.masked = self.masked and loop.varies and bool(loop.waits or self.guard)
         known = self.begins.setdefault(node, {})
         self.env = self.env | {name: kind and self.as_kind(name, kind) for name, kind in known.items()}
         self.loops.append(loop)
         flow, before = self.flow, dict(self.env)
         self.flow = flow and not loop.varies
-        if self.guard:
+        if loop.masked:
             after = self.masked_rounds(node, loop, head, step)
         else:
             place = len(self.lines)
@@ -654,7 +712,8 @@ class Function(Expressions):
             self.depth += 1
             start = len(self.lines)
             value = head()
-            loop.varies = loop.varies or not value.uniform
+            if not value.uniform:
+                self.leave(loop)
             self.flow = self.flow and not loop.varies
             after = dict(self.env) if value.literal is None else None
             if after is not None and len(self.lines) == start:
@@ -670,13 +729,11 @@ class Function(Expressions):
             self.depth -= 1
             self.line("}")
         self.loops.pop()
-        if loop.varies:
-            self.vary(key)
         for name, value in self.meet(before, *loop.nexts).items():
             kind, was = getattr(value, "type", None), before.get(name)
             if isinstance(was, Value) and kind != was.type or value is None is not was and not self.again:
                 known[name], self.again = kind, True
-        self.flow = flow and "rest" not in self.varying
+        self.flow = flow and "return" not in self.varying
         paths = [path for path in (after, *loop.breaks) if path is not None]
         self.env = self.meet(*paths) if paths else before
         return bool(paths)
@@ -689,10 +746,11 @@ class Function(Expressions):
     def masked_rounds(self, node, loop, head, step):
         """The rounds of a loop with a barrier, or an exit, in it: until the last thread has left it."""
         outer, inside, now = self.guard, self.slot("bool"), self.slot("bool")
-        loop.masks, loop.depth = (inside,), len(self.masks)
-        self.line(f"{inside} = {outer};")
+        loop.masks = (inside,)
+        self.line(f"{inside} = {outer or 'true'};")
         self.line("loop {")
         self.depth += 1
+        start = len(self.lines)
         self.line(f"{now} = {inside};")
         self.masks.append(now)
         self.guard = now
@@ -702,6 +760,7 @@ class Function(Expressions):
             after = dict(self.env)
             self.line(f"{now} = {now} && {value.text};")
         self.line(f"{inside} = {now};")
+        asked = len(self.lines)
         self.line(f"if (!any_of_block(lid, {inside})) {{ break; }}")
         self.enter(node)
         if self.block(node.body):
@@ -709,13 +768,24 @@ class Function(Expressions):
         self.masks.pop()
         if step:
             self.line(f"if ({inside}) {{ {step}; }}")
+        if not any(map(in_memory, self.lines[start:asked])):
+            self.drop_barrier(asked)
         self.depth -= 1
         self.line("}")
         self.guard = outer
         return after
 
+    def drop_barrier(self, start):
+        """Drop a barrier from the end of a round; what is after `start` is the round: the next one begins with one."""
+        for k in reversed(range(start, len(self.lines))):
+            if self.lines[k] == f"{'  ' * self.depth}workgroupBarrier();":
+                del self.lines[k]
+            elif not in_memory(self.lines[k]) and self.lines[k].endswith((";", "; }")):
+                continue
+            return
+
     def do_While(self, node):
-        together = self.waits([node]) and not self.guard
+        together = self.agree(self.waits([node]))
         return self.loop(node, lambda: self.condition(node.test, together))
 
     def do_For(self, node):
@@ -735,7 +805,10 @@ class Function(Expressions):
         sign = step.literal
         if sign == 0:
             self.refuse(node.iter, "the step of a range is not 0")
-        kind = counted = "i64" if kind == "literal" else kind
+        literals = kind == "literal"
+        kind = counted = "i64" if literals else kind
+        if literals and all(self.numbers.fits(each, "i32") for each in (start, stop, step)):
+            counted = "i32"  # a GPU counts faster with 32 bits
         if kind == "i32" and sign is None or not all(self.numbers.fits(each, kind) for each in (start, stop)):
             counted = "i64"
         if kind == "u64" != counted:
@@ -751,7 +824,7 @@ class Function(Expressions):
         self.env[hidden] = self.numbers.cast(at, kind)
         if not step.uniform:
             self.vary(at.text)
-        together = self.waits(node.body) and not self.guard
+        together = self.agree(self.waits(node.body))
 
         def head():
             if sign is None and counted[0] == "i":  # the sign of the step is not known here
@@ -785,10 +858,10 @@ class Function(Expressions):
     def jump(self, text, paths, masks):
         loop = self.loops[-1]
         paths.append(dict(self.env))
-        if self.guard:
+        if loop.masked:
             self.clear([*masks, *self.masks[loop.depth :]])
         else:
             if not self.flow:
-                loop.varies = True
+                self.leave(loop)
             self.line(text)
         return False
