@@ -101,20 +101,6 @@ class WebGpuArray:
         return target if dtype is None else target.astype(dtype)
 
 
-class Event:
-    """All work before it; WebGPU tells only that all work is done."""
-
-    def __init__(self, device):
-        self.device = device
-
-    def query(self):
-        self.device.synchronize()
-        return True
-
-    def synchronize(self):
-        self.device.synchronize()
-
-
 class Engine:
     """See `runtime`, whose functions of these names say what they do."""
 
@@ -241,28 +227,10 @@ class Engine:
         copied = np.asarray(array)
         return lambda: copied
 
-    def copy_from_host(self, source, array):
-        array[:] = source
-
-    def copy_to_host(self, array, target):
-        target[...] = np.asarray(array)
-
-    def fill_from_host(self, array, fill):
-        if array.size:
-            piece = np.empty(array.size, array.dtype)
-            fill(0, piece)
-            array[:] = piece
-
-    def pinned(self, length, dtype):
-        return np.empty(length, dtype)
-
     # the device
 
     def synchronize(self):
         self.device.synchronize()
-
-    def event(self, timing=False):
-        return Event(self.device)
 
     def elapsed_ms(self, work, prepare=lambda: None, waits=False):
         prepare()
@@ -289,9 +257,6 @@ class Engine:
             spent = time.perf_counter() - begin
             if took <= SAME_SPEED * self.fastest_spin and (not first or spent > FIRST_WAKE):
                 return
-
-    def this_device(self):
-        return self.device.info.number
 
     def facts(self):
         info, limits = self.device.info, self.device.limits
