@@ -378,10 +378,6 @@ class Expressions(Integers):
             at = each if at is None else self.numbers.operate("add", at, each)
         return at.text if array.offset is None else self.numbers.operate("add", array.offset, at).text
 
-    def element(self, array, at):
-        """(text of an element, whether it is atomic)."""
-        return f"{array.name}[{at}]", array.name in self.module.atomic
-
     def load(self, array, index):
         at, kind = self.place(array, index), array.type
         self.module.read.add(array.name)
@@ -389,8 +385,7 @@ class Expressions(Integers):
         uniform = uniform and all(each.uniform for each in getattr(index, "items", (index,)))
 
         def word(at):
-            text, atomic = self.element(array, at)
-            return f"atomicLoad(&{text})" if atomic else text
+            return f"atomicLoad(&{array.name}[{at}])" if array.name in self.module.atomic else f"{array.name}[{at}]"
 
         if not self.module.in_words(array):
             return Value(word(at), kind, uniform)
@@ -409,8 +404,8 @@ class Expressions(Integers):
             self.module.written.add(array.name)
 
         def word(at, value):
-            text, atomic = self.element(array, at)
-            self.emit(f"atomicStore(&{text}, {value});" if atomic else f"{text} = {value};")
+            text = f"{array.name}[{at}]"
+            self.emit(f"atomicStore(&{text}, {value});" if array.name in self.module.atomic else f"{text} = {value};")
 
         if not self.module.in_words(array):
             word(at, value.text)

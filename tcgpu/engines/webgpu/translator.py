@@ -71,7 +71,6 @@ class Text(NamedTuple):
 
     wgsl: str
     arrays: tuple  # (the number of the argument, whether it is written) for each buffer, in the order of bindings
-    sizes: tuple  # of each argument, how many words of `params` it takes
     shared_bytes: int  # of a block
 
 
@@ -129,7 +128,7 @@ class Module:
         for name in map(safe, self.kernel.py_func.__code__.co_varnames[: len(declared)]):
             names.append(f"{name}_" if name in names or re.search(r"^t\d+$|_\d+$", name) else name)
         self.taken = RESERVED | set(names)
-        given, sizes, bindings, lets, words = [], [], [], [], 0
+        given, bindings, lets, words = [], [], [], 0
         for number, (name, of) in enumerate(zip(names, declared, strict=True)):
             kind = WGSL.get(of.dtype.name)
             if kind is None or of.dimensions and kind == "bool":
@@ -153,7 +152,6 @@ class Module:
                 lets.append(f"  let {name} = {value};\n")
                 given.append(Value(name, kind))
             words += take
-            sizes.append(take)
         self.blocks = self.param(words)
         entry = Function(self, self.kernel.py_func, given)
         body = entry.translate()
@@ -179,7 +177,7 @@ class Module:
         text = "\n".join([*heads, "", *own])
         arrays = tuple((number, name in self.written) for number, name, _ in bindings)
         shared = sum(int(size) for size in re.findall(r"^var<workgroup> \w+: array<\S+, (\d+)>;", text, re.MULTILINE))
-        return Text(text, arrays, tuple(sizes), 4 * shared)
+        return Text(text, arrays, 4 * shared)
 
     def reached(self, text, functions):
         """What a text calls, directly or not: other device functions were translated for what did not last."""
