@@ -8,10 +8,15 @@ import json
 import math
 from dataclasses import dataclass
 
+import networkx as nx
 import numpy as np
 
+import costs
+import tcgpu
+from level_models.accesses import bank_turns, partition_turns, sums_of_accesses
 from level_models.arrangement import ARRANGEMENTS, arrange, max_vertices
 from level_models.coalescing import access_pattern, transactions
+from level_models.limits import worst_case
 from level_models.partitions import HAND_OUTS, partition_load, requests
 from level_models.schedules import estimate, lower_bound, schedule
 from tcgpu.datasets import published
@@ -22,7 +27,7 @@ from tcgpu.markup import element
 from tcgpu.records import Table
 
 SHARES, SLICES = "adaptive", "warp_search"  # the methods of the record "scaling", by how the work is divided
-CLASS = " class"  # ends the name of a generated graph in the record "report", after the name of the report's graph
+CLASS = " class"  # ends the name of a generated graph in the record "report", after that of the report's matrix
 LADDER = {  # ideas of the record "ladder", each on top of those before it, and how a chart names them
     "degree order": "two\npointers",
     "four bitmaps": "four\nbitmaps",
@@ -78,6 +83,7 @@ def report_table(rows, *, order="natural", key="kernel_ms"):
             graph = row["graph"].removesuffix(CLASS)
             simple, shared = times["naive"][graph], times["column_block"][graph]
             facts = {name: row[name] for name in ("vertices", "edges", "triangles", "nonzeros_per_column")}
+            facts["made"] = row.get("made", "")  # by which call; empty of the report's own matrix
             measured = {"simple_ms": simple, "shared_ms": shared, "speedup": simple / shared}
             table.append({"graph": graph, **facts, **measured})
     return table
@@ -204,6 +210,58 @@ def camping(graph, chunks):
     return Table(found, *found[0])
 
 
+def accesses(graph, chunks):
+    """Equations 7 and 8 of Chatterjee et al. on all chunks, for lanes that have ranges or take turns."""
+    found = sums_of_accesses(graph, chunks)
+    return Table(found, *found[0])
+
+
+def bank_conflicts(strides, lanes=16):
+    """Half a warp reads words so far apart: the turns at the banks, and equation 9, distinct words over banks."""
+    found = []
+    for stride in strides:
+        row = {"words apart": stride}
+        for banks in 16, 32:
+            elements, distinct, turns = bank_turns(stride * np.arange(lanes), banks)
+            row |= {f"turns, {banks} banks": turns, f"equation 9, {banks} banks": elements / distinct}
+        found.append(row)
+    return Table(found, *found[0])
+
+
+def partition_sums(graph, chunks):
+    """When a count begins: the turns at the partitions, and equation 10 with the partitions of all warps together, or
+    of each warp, a row an arrangement."""
+    found = []
+    for name in ARRANGEMENTS:
+        asked = requests(chunks, arrange(graph, chunks, name), hand_out="turns")
+        turns, together, alone = partition_turns(asked)
+        about = {"arrangement": name, "turns": turns}
+        found.append(about | {"equation 10": round(together, 2), "warp by warp": round(alone, 2)})
+    return Table(found, *found[0])
+
+
+def worst_cases(ks, *, machines=30, shared_bits=8 * 16 * 1024):
+    """Of graphs that just fit the multiprocessors of a C1060 in sets of k adjacent levels: their sets and vertices."""
+    found, root = [], np.array([0])
+    for k in ks:
+        graph = worst_case(k, shared_bits=shared_bits, machines=machines)
+        sets = split(graph, shared_bits=shared_bits, machines=machines, roots=root, k=k, width=k)
+        of_set = {"of a set at most": int(sets.size.max()), "too large": sets.too_large}
+        found.append({"levels of a set": k, "sets": len(sets)} | of_set | {"vertices": graph.n})
+    return Table(found, *found[0])
+
+
+def without_triangles(graphs):
+    """Whether graphs have no triangle, by `tcgpu`; the vertices of the largest clique, and the girth, by NetworkX."""
+    found = []
+    for graph in graphs:
+        theirs = graph.to_networkx()
+        about = {"graph": graph.name, "triangle-free": str(tcgpu.is_triangle_free(graph))}
+        largest = max(map(len, nx.find_cliques(theirs)))
+        found.append(about | {"clique number": largest, "girth": str(nx.girth(theirs))})
+    return Table(found, *found[0])
+
+
 def level_curves(rows):
     """Figures 10 and 11 of Chatterjee et al., on one thread and on the GPU of the record: title -> curves."""
     engines = {"one native thread": "cpu", rows[0]["gpu_name"]: "gpu"}
@@ -230,6 +288,38 @@ def level_rates(rows):
             rate = round(row["tests"] / row["kernel_ms"] / 1e6)
             about = {"graph": row["graph"], "vertices": row["vertices"], "combinations": row["tests"]}
             found.append(about | {"total ms": row["total_ms"], "combinations a ns": rate})
+    return Table(found, *found[0])
+
+
+def level_pairs(rows):
+    """What one change of a setting gains, by kernel times of the record "levels": a row a change and size."""
+    bits, turns = {"memory": "global", "lanes": 32}, {"memory": "global", "lanes": 1}
+    pairs = [  # the change; figure and knobs without it, and with it
+        ("a matrix for each chunk", "12", {"arrangement": "one"}, "12", {"arrangement": "redundant"}),
+        ("lanes that take turns", "memory", turns, "memory", bits),
+        ("bits in shared memory", "memory", bits, "memory", {"memory": "auto", "lanes": 32}),
+        *(("skip", figure, {}, "skip", {}) for figure in ("10", "11")),
+    ]
+    found = []
+    for name, figure, without, other, knobs in pairs:
+        before = dict(level_times(rows, figure, key="kernel_ms", **without))
+        for n, ms in level_times(rows, other, key="kernel_ms", **knobs):
+            if n in before:
+                times = {"without ms": round(before[n], 3), "with ms": round(ms, 3), "times": round(before[n] / ms, 2)}
+                found.append({"what": name, "vertices": n} | times)
+    return Table(found, *found[0])
+
+
+def level_waste(sizes, **memory):
+    """On small worlds: combinations tested, and look-ups of the plain bitmap method in degree order, a triangle."""
+    found = []
+    for n in sizes:
+        graph = tcgpu.generate.watts_strogatz(n, 10, 0.1)
+        triangles, looks = tcgpu.count(graph), costs.lookups(graph.ordered("degree")).sum()
+        chunks = split(graph, **memory)
+        four = np.sort(np.diff(chunks.level_ptr))[-4:].sum() / n
+        each = {"tests": round(chunks.total_tests / triangles), "look-ups": round(float(looks / triangles), 1)}
+        found.append({"vertices": n} | each | {"in four levels %": round(100 * float(four))})
     return Table(found, *found[0])
 
 

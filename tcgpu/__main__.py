@@ -310,8 +310,8 @@ def fetch(arguments):
         return
     rows = [("GRAPH", "FAMILY", "VERTICES", "EDGES", "TRIANGLES", "SOURCE")]
     for e in entries:
-        triangles = "-" if e.triangles is None else f"{e.triangles:,}"
-        rows.append((e.name, e.family, f"{e.vertices:,}", f"{e.edges:,}", triangles, e.source))
+        numbers = ("-" if number is None else f"{number:,}" for number in (e.vertices, e.edges, e.triangles))
+        rows.append((e.name, e.family, *numbers, e.source))
     print_table(rows, right=(2, 3, 4))
 
 

@@ -1,13 +1,14 @@
 """Datasets: published graphs by name, downloaded once, when they are first used.
 
     catalogue()     every graph there is, as Dataset entries
+    here()          those of them that are on this machine
     load(name)      the Graph
     fetch(name)     the path of its file or folder
 
-The catalogue has the four matrices of the report, all graphs of Bisson & Fatica's Table I, and small generated graphs
-that come with the package. TCGPU_GRAPHS names a folder with graphs of the user's: those are not downloaded, and if it
-has an INDEX.tsv (name, file, format, vertices, edges, triangles), its graphs are in the catalogue, too. TCGPU_CACHE
-names the folder for downloads.
+The catalogue has the four matrices of the report, all graphs of Bisson & Fatica's Table I, small generated graphs that
+come with the package, and the files of a folder of the user's, which TCGPU_GRAPHS names. Those are not downloaded, and
+have the names of the files without their endings. If the folder has an INDEX.tsv (name, file, format, vertices, edges,
+triangles), the names are there, and a file must have these numbers. TCGPU_CACHE names the folder for downloads.
 
 A download must have the checksum in `data/published/checksums.csv`. A file that is not listed there must have the
 published numbers of vertices, edges and triangles. All addresses are https but that of Twitter's graph, of which no
@@ -39,6 +40,7 @@ SNAP = "https://graphchallenge.s3.amazonaws.com/snap/{name}/{name}_adj.tsv"
 GRAPH500 = "https://graphchallenge.s3.amazonaws.com/synthetic/{name}/{name}_adj.tsv.gz"
 TWITTER = "http://an.kaist.ac.kr/~haewoon/release/twitter_social_graph/twitter_rv.tar.gz"
 ARCHIVE = ".tar.gz"
+INDEX = "INDEX.tsv"  # of a folder: what its files are
 
 _PACKAGE = Path(__file__).resolve().parent
 _DAMAGED = (tarfile.TarError, zlib.error, EOFError, OSError)  # what reading a damaged archive raises
@@ -52,8 +54,8 @@ class Dataset:
     ----------
     family : str
         "report", "graph challenge", "generated" (in the package) or "local" (in the folder TCGPU_GRAPHS).
-    triangles : int or None
-        None if the source gives no count.
+    vertices, edges, triangles : int or None
+        None if the source does not say.
     url : str or None
         None if no download is needed.
     reported_nonzeros_per_column : float or None
@@ -64,8 +66,8 @@ class Dataset:
 
     name: str
     family: str
-    vertices: int
-    edges: int
+    vertices: int | None
+    edges: int | None
     triangles: int | None
     source: str
     url: str | None
@@ -77,22 +79,32 @@ class Dataset:
     @property
     def nonzeros_per_column(self) -> float:
         """The mean length of a column."""
-        return self.edges / self.vertices if self.vertices else 0.0
+        return self.edges / self.vertices if self.edges and self.vertices else 0.0
 
 
 def catalogue() -> list[Dataset]:
-    """Every graph that `load` knows."""
-    entries = [*_published(), *_indexed(data_path("graphs"), "generated")]
-    names = {entry.name for entry in entries}
-    local = _indexed(_user_folder(), "local") if _user_folder() else []
-    return entries + [entry for entry in local if entry.name not in names]
+    """Every graph that `load` knows. Of two of a name, the published one, else that of the user's folder."""
+    entries = {}
+    for entry in (*_published(), *_in_user_folder(), *_in_package()):
+        entries.setdefault(entry.name, entry)
+    return list(entries.values())
 
 
 def own() -> list[Dataset]:
-    """The entries of the catalogue whose files are in the folder that TCGPU_GRAPHS names."""
-    folder = _user_folder()
-    found = [(entry, _local_file(entry)[0]) for entry in catalogue()] if folder else []
-    return [entry for entry, path in found if path is not None and path.parent == folder]
+    """The entries of the catalogue whose files are in the folder that TCGPU_GRAPHS names, in the order of their names.
+
+    A file with the name of a published graph must have the published numbers.
+    """
+    names = {entry.name for entry in _in_user_folder()}
+    return sorted((entry for entry in catalogue() if entry.name in names), key=lambda entry: entry.name.lower())
+
+
+def here() -> list[Dataset]:
+    """The entries of the catalogue that are on this machine: in the package, in TCGPU_GRAPHS, among downloads."""
+    users, listed = own(), catalogue()
+    package = [entry for entry in listed if entry.family == "generated"]
+    downloads = [entry for entry in listed if entry.url and entry not in users and _download(entry).is_dir()]
+    return package + users + downloads
 
 
 @roomy
@@ -159,6 +171,26 @@ def parsed(text: str) -> int | float | str:
 # Entries of the catalogue
 
 
+def _in_package():
+    return _indexed(data_path("graphs"), "generated")
+
+
+def _in_user_folder():
+    """The entries for the user's folder: those of its INDEX.tsv, and its other files whose endings name a format."""
+    folder = _user_folder()
+    if folder is None or not folder.is_dir():
+        return []
+    from tcgpu import formats
+
+    entries, indexed = list(_indexed(folder, "local")), {row["file"] for row in _index(folder)} | {INDEX}
+    for path in sorted(folder.iterdir()):
+        if path.name not in indexed and (format := formats.format_of(path)):
+            taken = {entry.name for entry in entries}
+            name = path.name if _stem(path.name) in taken else _stem(path.name)
+            entries.append(Dataset(name, "local", None, None, None, str(folder), None, format))
+    return entries
+
+
 def _published():
     """The entries for the tables of the report and of Bisson & Fatica."""
     checksums = {row["graph"]: row["checksum"] for row in published("checksums")}
@@ -209,7 +241,7 @@ def _user_folder():
 def _index(folder):
     """The rows of a folder's INDEX.tsv; none if it has none."""
     try:
-        with (folder / "INDEX.tsv").open(newline="", encoding="utf-8") as file:
+        with (folder / INDEX).open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file, delimiter="\t"))
     except FileNotFoundError:
         return []
@@ -230,16 +262,26 @@ def _local_file(entry):
 
 
 def _is_named(file, name):
-    """Whether a file has a graph's name: `name.mtx`, `name.txt.gz`; `name_adj.tsv`, as in the Graph Challenge."""
-    return file.partition(".")[0].removesuffix("_adj") == name
+    """Whether a file has a graph's name: with its endings or without, or with `_adj`, as in the Graph Challenge."""
+    return name in (file, _stem(file))
+
+
+def _stem(file):
+    """The name of the graph in a file: `name` of `name.mtx`, `name.txt.gz`, `name_adj.tsv`."""
+    return file.partition(".")[0].removesuffix("_adj")
 
 
 # Downloads
 
 
+def _download(entry):
+    """The folder that keeps the graph of an entry once it is downloaded."""
+    return cache() / entry.name
+
+
 def _downloaded(entry):
     """The folder that keeps the graph of an entry; downloaded and checked if it is not there."""
-    kept = cache() / entry.name
+    kept = _download(entry)
     if kept.is_dir():
         return kept
     cache().mkdir(parents=True, exist_ok=True)
@@ -296,6 +338,8 @@ def _checked(entry, path, format):
     from tcgpu import formats
 
     graph = _from_archive(entry, path) if path.name.endswith(ARCHIVE) else formats.read(path, format)
+    if entry.edges is None:
+        return graph
     dropped = graph.cleaned.loops + graph.cleaned.duplicates + graph.cleaned.reversed
     if entry.vertices not in (graph.n, _largest_number(graph) + 1) or entry.edges not in (graph.m, graph.m + dropped):
         raise GraphError(

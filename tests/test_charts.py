@@ -31,7 +31,7 @@ TABLE = {row["graph"]: row for row in datasets.published("bisson_table1")}
 def test_measured_and_published_tables_have_the_same_keys():
     found, road = measured.report_table(REPORT)
     (expected,) = [row for row in measured.published_table() if row["graph"] == "auto"]
-    assert set(found) <= set(expected)
+    assert set(found) - {"made"} <= set(expected) and found["made"] == ""
     assert (found["simple_ms"], found["shared_ms"], found["speedup"]) == (3.0, 2.0, 1.5)
     assert (road["graph"], road["speedup"]) == ("road", 0.25)
     assert measured.report_table(REPORT, order="degree")[0]["speedup"] == 4

@@ -96,6 +96,28 @@ def test_bissons_table_follows_its_heuristic():
             assert row["kernel_type"] == ("wrp" if below else "bsh" if row["vertices"] < 1024 * 128 else "blk")
 
 
+def test_the_slides_graphs_are_in_the_catalogue_or_can_be_made(entries):
+    """Those with a public source or a generator. Of the others, the note has the reason."""
+    here = {row["graph"]: row for row in datasets.published("tricore_datasets") if row["here"]}
+    assert here.keys() == {"Twitter", "Random", "Kronecker1", "Kronecker2", "Kron-30-16"}
+    for name in "Twitter", "Kronecker2":  # loaded; as many edges and triangles as printed, to the digits printed
+        row, entry = here[name], entries[here[name]["here"]]
+        assert entry.edges == pytest.approx(row["edges"], rel=0.05) and entry.url
+        assert entry.triangles == pytest.approx(row["triangles"], rel=0.03)
+        assert f"{entry.triangles / 1e9:.1f} billion triangles" in row["note"]
+    for name in "Random", "Kronecker1", "Kron-30-16":
+        row, call = here[name], ast.parse(here[name]["here"], mode="eval").body
+        sizes = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+        n = sizes.get("n") or 1 << sizes["scale"]
+        m = sizes.get("m") or sizes.get("edge_factor", 16) * n
+        assert (
+            n == pytest.approx(row["vertices"], rel=0.05) and 0 <= m - row["edges"] / (1 + (name == "Random")) < 0.1 * m
+        )
+        smaller = {"n": 100, "m": 300} if "n" in sizes else sizes | {"scale": 5}
+        assert GENERATORS[call.func.id](**smaller).m > 0
+    assert all(row["note"] for row in datasets.published("tricore_datasets"))
+
+
 def test_published_figures_are_those_of_the_files(entries, graphs_folder):
     index = {row["name"]: row for row in datasets._index(graphs_folder)}
     both = set(index) & set(entries)
@@ -116,6 +138,7 @@ def test_urls_are_distinct_and_complete(entries):
 
 
 CHECKSUMS = datasets.published("checksums")
+DIGEST = "0cbf5df80f2979a2366253a425bcd10f8a9b314fe4be7866b2e91737fce667a9"  # of all of them
 REBUILT = {row["graph"]: row["checksum"] for row in CHECKSUMS if row["source"] == "rebuilt from SNAP"}
 
 
@@ -128,6 +151,12 @@ def test_checksums_are_of_files_in_the_catalogue(entries):
         assert entries[row["graph"]].url and entries[row["graph"]].checksum == row["checksum"]
     assert all(entries[name].checksum for name in REPORT)
     assert not any(entry.checksum for entry in entries.values() if entry.url is None)
+
+
+def test_no_digit_of_a_checksum_is_changed():
+    """No download tells: here are none. A new or corrected line of the file changes this number, too."""
+    listed = "".join(sorted(f"{row['graph']} {row['checksum']}\n" for row in CHECKSUMS))
+    assert hashlib.sha256(listed.encode()).hexdigest() == DIGEST
 
 
 def test_triangles_are_published_for_files_without_a_checksum(entries):
@@ -420,6 +449,42 @@ def test_own_folder_without_an_index(site, monkeypatch, tmp_path):
         for path in own.rglob("*"):
             path.is_file() and path.unlink()
         (own / "tiny").is_dir() and (own / "tiny").rmdir()
+
+
+def test_every_graph_of_an_own_folder_is_listed_and_can_be_loaded(monkeypatch, tmp_path):
+    own, graphs = tmp_path / "own", {}
+    (own / "empty").mkdir(parents=True)
+    monkeypatch.setenv("TCGPU_GRAPHS", str(own))
+    made = "mine.mtx.gz", "mine.el", "auto_adj.tsv", "rmat_8.npz", "listed.txt", "kept/"
+    for k, file in enumerate(made):
+        graph = generators.mesh(3, 3 + k)
+        formats.write(graph, f"{own}/{file}")
+        graphs[file] = graph
+    (own / "notes.md").write_text("of no format")
+    listed = f"listed as\tlisted.txt\tel\t{graphs['listed.txt'].n}\t{graphs['listed.txt'].m}\t24\n"
+    (own / "INDEX.tsv").write_text(f"name\tfile\tformat\tvertices\tedges\ttriangles\n{listed}")
+    names = ["auto", "kept", "listed as", "mine", "mine.mtx.gz", "rmat_8"]
+    assert [entry.name for entry in datasets.own()] == names
+    entries = {entry.name: entry for entry in datasets.here()}
+    assert set(names) <= set(entries) and len(entries) == len(BUNDLED) + len(names) - 1
+    assert (entries["mine"].edges, entries["mine"].nonzeros_per_column) == (None, 0)
+    for name, file in zip(names[1:], ("kept/", "listed.txt", "mine.el", "mine.mtx.gz", "rmat_8.npz"), strict=True):
+        assert tcgpu.load(name).equals(graphs[file]) and entries[name].family == "local", name
+    with pytest.raises(tcgpu.GraphError, match="auto_adj.tsv is not auto: it has 15 vertices and .* published are 448"):
+        tcgpu.load("auto")  # the name of one of the report's matrices
+
+
+def test_what_is_here_are_the_package_the_own_folder_and_downloads(site, monkeypatch, tmp_path):
+    assert [entry.name for entry in datasets.here()] == []
+    (site / "tiny.tar.gz").write_bytes(archive(TINY, tmp_path))
+    tcgpu.load("tiny")
+    assert [entry.name for entry in datasets.here()] == ["tiny"]
+    (tmp_path / "own").mkdir()
+    monkeypatch.setenv("TCGPU_GRAPHS", str(tmp_path / "own"))
+    formats.write(TINY, tmp_path / "own" / "tiny.mtx")
+    assert [entry.name for entry in datasets.here()] == ["tiny"]
+    monkeypatch.setenv("TCGPU_GRAPHS", str(tmp_path / "nowhere"))
+    assert datasets.own() == [] and len(datasets.here()) == 1
 
 
 def test_own_folder_with_something_else(site, monkeypatch, tmp_path):

@@ -198,6 +198,18 @@ def _(erratum):
     assert round(row["triangles"] / row["edges"]) == round(small["triangles"] / small["edges"]) == 22
 
 
+@check("random-triangles")
+def _(erratum):
+    """A random graph of n vertices and m edges has d³ / 6 triangles in the mean, where d = 2 m / n."""
+    small = [tcgpu.count(tcgpu.generate.random(1 << 12, 1 << 17, seed=seed)) for seed in range(8)]
+    assert np.mean(small) == pytest.approx(64**3 / 6, rel=0.05)
+    row = dataset("Random")
+    as_printed, halved = ((2 * m / row["vertices"]) ** 3 / 6 for m in (row["edges"], row["edges"] / 2))
+    assert row["triangles"] == pytest.approx(halved, rel=0.01) and as_printed > 7 * row["triangles"]
+    assert erratum["right"] == f"{row['edges'] / 2e6}M edges, or {as_printed / 1e6:.1f}M triangles"
+    assert f"{as_printed / 1e6:.1f}M with 511M edges, {halved / 1e3:.0f}K with half" in erratum["why"]
+
+
 # ---------------------------------------------------------------------------------------------------- Chatterjee et al.
 
 
@@ -237,3 +249,21 @@ def _(erratum):
 def _(erratum):
     chunks = level_models.split(CLUB, shared_bits=100, machines=4)
     assert 0 < chunks.too_large < len(chunks), "a split in which some chunks fit, and not all"
+
+
+@check("independent-sets")
+def _(erratum):
+    path = tcgpu.generate.path(7)
+    chunks = level_models.split(path, shared_bits=8 * 48 * 1024, machines=4, roots=np.array([0]), width=3)
+    every_second = {0, 2, 4, 6}
+    assert all(not every_second <= set(chunks.vertices(c).tolist()) for c in range(len(chunks)))
+    assert tcgpu.count_subgraphs(path, 4, "independent") == 1
+
+
+@check("partitions-of-a-warp")
+def _(erratum):
+    """Eight warps at one partition (Fig. 6), and at one each (Fig. 7)."""
+    camping = np.zeros((8, 1, 32), np.int64)
+    even = camping + 256 * np.arange(8).reshape(8, 1, 1)
+    (turns, together, alone), (fewer, spread, same) = map(level_models.partition_turns, (camping, even))
+    assert turns == 8 * fewer and together == 8 * spread and alone == same

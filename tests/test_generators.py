@@ -203,7 +203,7 @@ def test_delaunay_by_euler():
     [
         ("auto", lambda: generators.mesh3d(40, 40, 40)),
         ("delaunay_n22", lambda: generators.delaunay(1 << 14)),
-        ("great-britain_osm", lambda: generators.road(150, 150, bends=7)),
+        ("great-britain_osm", lambda: generators.road(300, 300, kept=0.535, bends=1.3)),
         ("coPapersCiteseer", lambda: generators.copapers(20_000)),
     ],
 )
@@ -216,6 +216,16 @@ def test_copapers_triangles_per_edge():
     """coPapersCiteseer has 54 triangles for each edge: many, because it is made of cliques."""
     graph = generators.copapers(20_000)
     assert 25 < tcgpu.count(graph) / graph.m < 110
+
+
+def test_road_triangles_per_edge(load_benchmark):
+    """europe_osm has 61,710 triangles and 54,054,660 edges; a road with more bends has nearly none."""
+    generator, size, _ = load_benchmark("papers").REPORT["great-britain_osm"]
+    graph = GENERATORS[generator](**size | {"rows": 600, "cols": 600})
+    assert tcgpu.count(graph) / graph.m == pytest.approx(61_710 / 54_054_660, rel=0.25)
+    assert graph.nonzeros_per_column == pytest.approx(8_156_517 / 7_733_822, rel=0.005)
+    bent = generators.road(150, 150, bends=7)
+    assert tcgpu.count(bent) / bent.m < 1e-4
 
 
 @pytest.mark.parametrize("nonzeros", [1, 1.5, 2, 5, 16, 33.3, 64])

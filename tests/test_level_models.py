@@ -110,6 +110,15 @@ def test_every_approach_assigns_each_combination_once(approach, n, k, first, thr
         assert bounds.size == threads + 1 and np.ptp(np.diff(bounds)) <= 1
 
 
+@pytest.mark.parametrize("n, k, first", [(9, 3, None), (9, 3, 4), (5, 4, 2), (6, 2, None), (2, 3, None)])
+def test_two_first_vertices_are_of_more_threads(n, k, first):
+    combinations = [c for c in itertools.combinations(range(n), k) if first is None or c[0] < first]
+    bounds = models.pair_ranges(n, k, first)
+    of_threads = [{c[:2] for c in combinations[begin:end]} for begin, end in itertools.pairwise(bounds.tolist())]
+    assert bounds[-1] == len(combinations) and all(len(pairs) == 1 for pairs in of_threads)
+    assert len(of_threads) == len(set().union(*of_threads)) <= comb(n, 2)
+
+
 def test_storage_is_that_of_the_paper():
     n, k, log = 1000, 3, 10
     assert models.storage_bits("A", n, k, 8) == comb(n, k) * k * log
@@ -152,6 +161,31 @@ def test_algorithm_two_is_exact(name, layout, shared_bits):
 def test_algorithm_two_on_any_graph(graph, shared_bits):
     split = models.split(graph, shared_bits=shared_bits, machines=2)
     assert models.count_triangles(graph, split) == sum(nx.triangles(graph.to_networkx()).values()) // 3
+
+
+@given(sparse_graphs())
+def test_a_component_that_fits_comes_out_whole(graph):
+    whole = models.split(graph, **CARD, width=max(graph.n, 1))
+    components = nx.connected_components(graph.to_networkx())
+    assert sorted(whole.size.tolist()) == sorted(size for size in map(len, components) if size >= 3)
+    assert whole.total_tests == sum(comb(size, 3) for size in whole.size.tolist())
+    assert models.count_triangles(graph, whole) == tcgpu.count(graph)
+
+
+@given(sparse_graphs())
+def test_no_triangle_means_girth_four_and_clique_number_two(graph):
+    theirs = graph.to_networkx()
+    largest = max(map(len, nx.find_cliques(theirs)), default=0)
+    assert tcgpu.is_triangle_free(graph) == (nx.girth(theirs) >= 4) == (largest <= 2)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 7])
+def test_the_worst_case_of_k_levels_has_as_many_vertices_as_printed(k):
+    graph = models.worst_case(k, **CARD)
+    sets = models.split(graph, **CARD, roots=np.array([0]), k=k, width=k)
+    assert (graph.n, len(sets), sets.size.max(), sets.too_large) == (541, 30, 512, 0)
+    larger = models.worst_case(k, shared_bits=CARD["shared_bits"] + 512, machines=30)
+    assert larger.n == 542 and models.split(larger, **CARD, roots=np.array([0]), k=k, width=k).too_large > 0
 
 
 @pytest.mark.parametrize("approach", APPROACHES)
@@ -359,6 +393,65 @@ def test_requests_are_the_words_of_the_combinations(arrangement, hand_out):
                 i, j, k = models.unrank(index, n, 3)
                 words = [int(arranged.bit(c, *pair)) // 32 * 4 for pair in ((i, j), (i, k), (j, k))]
             assert addresses[at, 3 * step : 3 * step + 3, lane].tolist() == words
+
+
+@pytest.mark.parametrize("hand_out", ["ranges", "turns"])
+def test_accesses_are_those_of_every_request(hand_out):
+    graph = tcgpu.generate.mesh(7, 7)
+    split = models.split(graph, shared_bits=500, machines=4, roots=np.array([0]))
+    arranged = models.arrange(graph, split)
+    operations, accesses = models.accesses(split, arranged, hand_out, "sectors")
+    assert operations.sum() == split.total_tests
+    for c, (tests, n) in enumerate(zip(split.tests.tolist(), split.size.tolist(), strict=True)):
+        words = {}  # of each request: the sectors of its lanes
+        shares = [models.share(tests, 32, lane) for lane in range(32)]
+        for index in range(tests):
+            lane = index % 32 if hand_out == "turns" else next(k for k, (_, end) in enumerate(shares) if index < end)
+            step = index // 32 if hand_out == "turns" else index - shares[lane][0]
+            i, j, k = models.unrank(index, n, 3)
+            for edge, pair in enumerate(((i, j), (i, k), (j, k))):
+                words.setdefault((step, edge), set()).add(int(arranged.bit(c, *pair)) // 256)
+        assert accesses[c] == sum(map(len, words.values()))
+
+
+def test_contiguous_bytes_in_two_segments_take_two_transactions():
+    half = np.full(32, -1)
+    half[:16] = np.arange(16)
+    assert models.transactions(4 * half, "1.3").count.tolist() == [1], "64 bytes in one segment"
+    apart = np.where(half < 0, half, 124 + 4 * half)
+    assert models.transactions(apart, "1.3").count.tolist() == [2], "as many bytes across two segments"
+    fewer = np.where(half < 13, apart, -1)
+    assert models.transactions(fewer, "1.3").count.tolist() == [2], "52 bytes across two segments"
+
+
+def test_banks_by_hand():
+    lanes = np.arange(16)
+    assert models.bank_turns(lanes) == (16, 16, 1)
+    assert models.bank_turns(2 * lanes) == (16, 8, 2) and models.bank_turns(2 * lanes, banks=32) == (16, 16, 1)
+    assert models.bank_turns(16 * lanes) == (16, 1, 16), "all at one bank"
+    assert models.bank_turns(0 * lanes) == (1, 1, 1), "one word goes to all"
+    assert models.bank_turns([0, 0, 16, 32, 1]) == (4, 2, 3), "uneven: more turns than 4 words over 2 banks"
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=16), st.sampled_from([16, 32]))
+def test_equation_nine_is_a_lower_bound(words, banks):
+    elements, distinct, turns = models.bank_turns(words, banks)
+    assert elements / distinct <= turns <= elements
+
+
+def test_equation_ten_tells_the_arrangements_apart():
+    """If all warps' partitions are counted together. Warp by warp, it is the same for figures 6 and 7."""
+    one_partition = np.repeat([[[0] * 32]], 8, axis=0)
+    even = 256 * np.arange(8).reshape(8, 1, 1) + one_partition
+    assert models.partition_turns(one_partition) == (8, 8, 1) and models.partition_turns(even) == (1, 1, 1)
+    square = tcgpu.generate.mesh(40, 40)
+    split = models.split(square, **CARD, roots=np.array([0]))
+    one, redundant, striped = (
+        models.partition_turns(models.requests(split, models.arrange(square, split, name), hand_out="turns"))
+        for name in models.ARRANGEMENTS
+    )
+    assert one[0] > 1.5 * redundant[0] > striped[0] and one[1] > 1.3 * redundant[1] >= striped[1]
+    assert one[2] < 1.1 * redundant[2]
 
 
 def test_neighbouring_combinations_coalesce():

@@ -6,7 +6,6 @@ import importlib.util
 import inspect
 import os
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -25,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 HEAVY = {"anywidget", "numba", "numpy", "scipy", "networkx", "matplotlib", "pandas", "IPython", "ipywidgets", "tqdm"}
-CONDA_NAMES = {"matplotlib-base": "matplotlib", "playwright-python": "playwright"}
+CONDA_NAMES = {"matplotlib-base": "matplotlib"}
 
 
 def versions(requirements):
@@ -90,21 +89,19 @@ def test_cuda_compilers_are_for_linux_and_exclude_each_other():
         assert f"cupy-cuda{toolkit[2:]}x" in versions(EXTRAS[toolkit])
 
 
-def test_conda_builds_the_same_environment():
-    text = (ROOT / "environment.yml").read_text()
-    *by_conda, by_pip = yaml.safe_load(text)["dependencies"]
+def test_conda_builds_the_environment_of_the_notebooks():
+    """Of `make lab`; the second file adds to it what runs kernels on an NVIDIA GPU, and conda takes the CUDA."""
+    whole, gpu = (yaml.safe_load((ROOT / f"environment{of}.yml").read_text()) for of in ("", "-gpu"))
+    *by_conda, by_pip = whole.pop("dependencies")
     assert {"pip", f"python{PROJECT['requires-python']}"} <= set(by_conda)
     assert by_pip == {"pip": ["--editable .[webgpu]"]}
-
     named = versions([entry for entry in by_conda if not entry.startswith(("python>", "pip"))])
-    named = {CONDA_NAMES.get(name, name): bounds for name, bounds in named.items()}
-    assert named == versions(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["site"] + EXTRAS["tools"])
-
-    [install] = re.findall("# *(conda install .*)", text)  # of what a GPU needs; conda takes it for the driver's CUDA
-    for_a_gpu = versions([word for word in shlex.split(install) if ">=" in word])
+    assert named == versions(PROJECT["dependencies"] + EXTRAS["lab"])
     for toolkit in ("cu12", "cu13"):
         renamed = {name.partition("-cuda1")[0]: bounds for name, bounds in versions(EXTRAS[toolkit]).items()}
-        assert for_a_gpu == renamed
+        assert versions(gpu["dependencies"]) == renamed
+    del gpu["dependencies"]
+    assert whole == gpu  # one environment, from the same channels
 
 
 def test_the_conda_recipe_requires_what_the_wheel_does():

@@ -9,8 +9,9 @@ from kernel_shapes import small_graphs
 
 import lengths
 import tcgpu
-from tcgpu import cpu, datasets
+from tcgpu import cpu, datasets, formats
 from tcgpu.engines import runtime
+from tcgpu.generators import GENERATORS
 from tcgpu.kernels.bisson_fatica import bitmap_block_shared
 from tcgpu.records import Rows
 from tcgpu.truss import native_peeling
@@ -40,13 +41,40 @@ def test_the_report_is_measured_on_its_four_classes_in_two_orders(papers):
     published = {row["graph"]: row["edges"] / row["vertices"] for row in datasets.published("report_matrices")}
     for row in rows:
         assert row["nonzeros_per_column"] == pytest.approx(published[row["graph"].removesuffix(" class")], rel=0.2)
+        generator, size, _ = papers.REPORT[row["graph"].removesuffix(" class")]
+        assert row["made"] == GENERATORS[generator](**papers.scaled(size, 0.01)).name
+
+
+def test_the_report_is_measured_on_its_own_matrices_where_they_are_here(papers, monkeypatch, tmp_path):
+    """Here two of them, of other sizes, in a folder of the user's and among downloads."""
+    small = {
+        name: entry for name, entry in papers.REPORT.items() if name in ("auto", "delaunay_n22", "great-britain_osm")
+    }
+    monkeypatch.setattr(papers, "REPORT", {name: (call, papers.scaled(size, 1e-4), columns)
+                                           for name, (call, size, columns) in small.items()})  # fmt: skip
+    matrices = {"auto": tcgpu.generate.mesh(9, 9), "delaunay_n22": tcgpu.generate.mesh(8, 8)}
+    known = datasets.published("report_matrices")
+    mine = [row | {"vertices": matrices[row["graph"]].n, "edges": matrices[row["graph"]].m} if row["graph"] in matrices
+            else row for row in known]  # fmt: skip
+    published = datasets.published
+    monkeypatch.setattr(datasets, "published", lambda table: mine if table == "report_matrices" else published(table))
+    monkeypatch.setattr(datasets, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setenv("TCGPU_GRAPHS", str(tmp_path))
+    formats.write(matrices["auto"], tmp_path / "auto.mtx")
+    (tmp_path / "cache").mkdir()
+    formats.write(matrices["delaunay_n22"], f"{tmp_path}/cache/delaunay_n22/")
+    rows = papers.run("report", ["cpu"], repeats=1)[::2]
+    assert [row["graph"] for row in rows] == ["delaunay_n22", "great-britain_osm class", "auto"]
+    assert [row["edges"] for row in rows[::2]] == [matrices["delaunay_n22"].m, matrices["auto"].m]
+    assert rows[0]["made"] == rows[2]["made"] == "" and rows[1]["made"].startswith("road(rows=18, cols=18, kept=0.535")
+    assert [row["graph"] for row in papers.run("report", ["cpu"], repeats=1, share=0.9)][4] == "auto class"
 
 
 def test_the_classes_have_the_sizes_that_the_report_used(papers):
     published = {row["graph"]: row["vertices"] for row in datasets.published("report_matrices")}
     for name, (_, size, _) in papers.REPORT.items():
         vertices = np.prod([size.get(key, 1) for key in ("n", "planes", "rows", "cols")])
-        vertices *= 1 + 1.7 * size.get("bends", 0)
+        vertices *= 1 + 2.125 * size.get("kept", 0) * size.get("bends", 0)  # a road to the right, one down, diagonals
         assert vertices == pytest.approx(published[name], rel=0.1)
 
 

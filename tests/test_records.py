@@ -1,6 +1,8 @@
 """Records of GPUs: which are found, and that curves are taken from the right rows."""
 
+import csv
 import itertools
+import re
 from collections import Counter
 
 import pytest
@@ -119,3 +121,52 @@ def test_the_page_of_measurements_names_every_record(root):
     named = {name.strip() for name in named} - {"name", "---"}
     assert named and {name for name in named if any(file.startswith(f"{name}-") for file in files)} == named
     assert not [file for file in files if not any(file.startswith(f"{name}-") for name in named)]
+
+
+# ------------------------------------------------------------------------------------------------- what lies in data/
+
+TABLES = "measured/*.csv", "published/*.csv", "graphs/INDEX.tsv"
+COMMON = "Columns of many records"
+SECTION = re.compile(r"^##+ (.+)\n\n\| columns \| what \|\n\|---\|---\|\n((?:\|.+\n)+)", re.MULTILINE)
+
+
+def described(page):
+    """Of each section of data/README.md, the columns that it describes: title -> names."""
+    tables = {title: re.findall(r"^\| (.+?) \| .+ \|$", lines, re.MULTILINE) for title, lines in SECTION.findall(page)}
+    return {title: {name for cell in cells for name in cell.split(", ")} for title, cells in tables.items()}
+
+
+def undescribed(root):
+    """What data/README.md says nothing of, and what it describes that is not there, as sentences."""
+    sections = described((root / "data" / "README.md").read_text(encoding="utf-8"))
+    titles = {name.strip("`"): title for title in sections for name in title.split(", ")}
+    unused = {title: set(names) for title, names in sections.items()}
+    for path in sorted(path for pattern in TABLES for path in (root / "data").glob(pattern)):
+        with path.open(newline="", encoding="utf-8") as file:
+            columns = set(next(csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")))
+        name = f"{path.parent.name}/{path.name}"
+        suites = [suite for suite in titles if name.startswith(f"measured/{suite}-")]
+        for title in [titles.get(max(suites, key=len, default=name)), COMMON if name.startswith("measured/") else None]:
+            unused.get(title, set()).difference_update(columns)
+            columns -= sections.get(title, set())
+        yield from (f"the column {column!r} of {name} has no description" for column in sorted(columns))
+    yield from (
+        f"no file of {title} has a column {name!r}" for title, names in unused.items() for name in sorted(names)
+    )
+
+
+def test_every_column_in_data_is_described(root):
+    """A new record or column needs a line in data/README.md, and one that went has none."""
+    assert list(undescribed(root)) == []
+
+
+def test_a_column_without_description_is_noticed(root, tmp_path):
+    page = (root / "data" / "README.md").read_text(encoding="utf-8")
+    for name in "measured/report-gpu-x.csv", "measured/new-gpu-x.csv", "published/new.csv", "published/errata.csv":
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text("graph,made,novelty\n")
+        (tmp_path / "data" / "README.md").write_text(page, encoding="utf-8")
+        said = list(undescribed(tmp_path))
+        assert f"the column 'novelty' of {name} has no description" in said
+        assert (f"the column 'made' of {name} has no description" in said) == ("report" not in name)
+        assert "no file of `published/errata.csv` has a column 'printed'" in said

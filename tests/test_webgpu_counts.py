@@ -1,6 +1,6 @@
 """Every kernel of the papers by WebGPU: the native engine's counts, whatever the graph and the shape of the launch.
 
-`pytest --full` tries all combinations, and well-known graphs of up to 50,000 edges: SwiftShader is slow; else a sample.
+`pytest --full` tries all combinations, and well-known graphs of up to 200,000 edges: SwiftShader is slow; else a sample.
 """
 
 import random
@@ -23,7 +23,7 @@ OF_PAPERS = [
     name for name, method in METHODS.items() if "webgpu" in method.engines and name not in ("adaptive", "levels")
 ]
 WITH_SUPPORT = [name for name in OF_PAPERS if name.startswith("bitmap_")]
-MOST_EDGES = 50_000
+MOST_EDGES = 200_000
 THREADS = 1, 2, 3, 7, 31, 32, 33, 64, 65, 100, 127, 128, 255, 256
 CHOICES = {  # settings of the methods that choose the shape themselves
     "report_auto": [{}, {"threshold": 0}, {"threshold": 10**9}],

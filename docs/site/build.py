@@ -93,7 +93,7 @@ SECURITY
 """
 # pages of docs/ in reading order; Sphinx warns of one that is not listed
 GUIDES = (
-    "quick_start how_to methods measured traces your_own_kernel simulator adaptive checks architecture extending "
+    "quick_start how_to methods measured claims traces your_own_kernel simulator adaptive checks architecture extending "
     "compilers teaching"
 ).split()
 PROJECT = ("README", "CHANGELOG", "CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY")
@@ -144,7 +144,7 @@ def lay_out(folder, notebooks, live):
         ],
         "notebooks": [f"notebooks/{name}" for name in names],
         "live": [LIVE.format(to="", name=names[0], words="Try it now", what="the notebooks")] if live else [],
-        "guides": [f"docs/{name}" for name in GUIDES],
+        "guides": [*(f"docs/{name}" for name in GUIDES), "data/README", "data/published/README"],
     }
     (folder / "index.md").write_text(INDEX.format(**{key: "\n".join(lines) for key, lines in listed.items()}))
     add_traces(folder)

@@ -10,7 +10,7 @@ project, author, version, release = "tcgpu", "", tcgpu.__version__, tcgpu.__vers
 html_title = f"tcgpu {version}"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "index"
-exclude_patterns = ["data", "tcgpu", "benchmarks", "traces"]
+exclude_patterns = ["data/graphs", "data/measured", "tcgpu", "benchmarks", "traces"]
 html_extra_path = ["extra"]
 html_theme = "furo"
 html_copy_source = html_show_sourcelink = html_show_copyright = False

@@ -7,21 +7,26 @@
     arrangement    the chunks' bits in global memory: one matrix, or one for each chunk (section X)
     coalescing     the memory transactions of a warp's request, by compute capability (section IX)
     partitions     the partitions of memory that are read at the same time (section X)
+    accesses       equations 7 to 10: accesses of all chunks, turns at banks and partitions (sections IX and X)
+    limits         the largest graphs for shared memory, by levels (section III)
 
 The kernels, and Algorithm 1, are in `tcgpu.kernels.chatterjee`.
 """
 
+from level_models.accesses import accesses, bank_turns, partition_turns, sums_of_accesses
 from level_models.algorithm2 import count_triangles, printed_count
-from level_models.approaches import compare, ranges, share, storage_bits
+from level_models.approaches import compare, pair_ranges, ranges, share, storage_bits
 from level_models.arrangement import ARRANGEMENTS, arrange, max_vertices
 from level_models.coalescing import RULES, access_pattern, transactions
 from level_models.combinations import unrank, unranked
+from level_models.limits import worst_case
 from level_models.partitions import Load, half_warp, memory_map, partition_load, queues, requests
 from level_models.schedules import estimate, lower_bound, schedule
 from tcgpu.kernels.chatterjee.chunks import split
 
 __all__ = [
-    "ARRANGEMENTS", "Load", "RULES", "access_pattern", "arrange", "compare", "count_triangles", "estimate",
-    "half_warp", "lower_bound", "max_vertices", "memory_map", "partition_load", "printed_count", "queues", "ranges",
-    "requests", "schedule", "share", "split", "storage_bits", "transactions", "unrank", "unranked",
+    "ARRANGEMENTS", "Load", "RULES", "access_pattern", "accesses", "arrange", "bank_turns", "compare",
+    "count_triangles", "estimate", "half_warp", "lower_bound", "max_vertices", "memory_map", "pair_ranges",
+    "partition_load", "partition_turns", "printed_count", "queues", "ranges", "requests", "schedule", "share",
+    "split", "storage_bits", "sums_of_accesses", "transactions", "unrank", "unranked", "worst_case",
 ]  # fmt: skip

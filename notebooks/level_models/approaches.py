@@ -2,7 +2,7 @@
 
     A  generated beforehand and stored; a thread reads those of its share
     B  generated one after the other from the one before: one thread
-    C  by starting number: thread t takes all combinations whose smallest element is t
+    C  by starting number: thread t takes all combinations whose smallest element is t (`pair_ranges`: two of them)
     D  equal division: thread t takes the t-th part of all indices and unranks the first of it
 
 All are ranges of the lexicographic order, so that one function counts by any of them (`algorithm2.count_triangles`).
@@ -38,6 +38,13 @@ def ranges(approach, n, k, threads, first=None):
     else:
         bounds = [share(total, threads, thread)[0] for thread in range(threads + 1)]
     return np.array(bounds, np.int64)
+
+
+def pair_ranges(n, k, first=None):
+    """The variant of C for n² threads: `ranges` of a thread for each two elements that a combination begins with."""
+    smallest = range(min(n if first is None else first, max(n - k + 1, 0)))
+    lengths = (comb(n - 1 - second, k - 2) for one in smallest for second in range(one + 1, n - k + 2))
+    return np.cumsum([0, *lengths])
 
 
 def storage_bits(approach, n, k, threads, first=None):

@@ -161,6 +161,13 @@ def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -
         raise error if str(error).startswith(path) else GraphError(f"{path}: {error}") from error.__cause__
 
 
+def format_of(path: str | os.PathLike[str]) -> str | None:
+    """The name of the format of a file, by its ending, or of a folder that tcgpu wrote; None if it is neither."""
+    if os.path.isdir(path):
+        return "folder" if binary.is_ours(path) else None
+    return _by_ending(path)
+
+
 def _checked(path, format, n, **of_edge_lists):
     """`(path as text, Format, n, a dict with columns)`; checks that the file exists before its ending."""
     path = as_text(path)
@@ -183,15 +190,19 @@ def _format(path, name):
         return FORMATS[name]
     if os.path.isdir(path) or path.endswith(("/", os.sep)):
         return FOLDER
+    if by_ending := _by_ending(path):
+        return FORMATS[by_ending]
     ending = _ending(path)
-    for chosen in FORMATS.values():
-        if ending in chosen.endings:
-            return chosen
     known = "; ".join(f"{name}: {' '.join(f.endings) or 'a folder'}" for name, f in FORMATS.items())
     raise GraphError(
         f"{path}: the ending {ending!r} names no format; say which with format=, or use one of "
         f"{known}; each but the folder also with {' '.join(COMPRESSIONS)}"
     )
+
+
+def _by_ending(path):
+    """The name of the format that the ending names, or None."""
+    return next((name for name, chosen in FORMATS.items() if _ending(path) in chosen.endings), None)
 
 
 def _ending(path):

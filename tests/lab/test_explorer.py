@@ -99,6 +99,23 @@ def test_a_bundled_graph_is_counted(explore, entry):
     assert (row["graph"], row["triangles"]) == (entry.name, entry.triangles)
 
 
+def test_every_file_of_an_own_folder_is_in_the_list(explore, graphs_folder, monkeypatch):
+    """Also those whose names are in a paper's table; each is the graph of the folder's index."""
+    monkeypatch.setenv("TCGPU_GRAPHS", str(graphs_folder))
+    index = {row["name"]: row for row in datasets._index(graphs_folder)}
+    explorer = explore("karate", ["cpu"])
+    listed = {name: label for label, name in explorer.graphs.bundled.options}
+    assert len(index) > 20 and {path.name for path in graphs_folder.iterdir()} == {
+        "INDEX.tsv", *(row["file"] for row in index.values())
+    }  # fmt: skip
+    assert all(listed[name] == f"{name}: {int(row['edges']):,} edges" for name, row in index.items())
+    assert (explorer.graphs.source.value, explorer.graphs.bundled.value) == ("bundled", "karate")
+    for name in share(index, "own", of=8):
+        explorer.graphs.bundled.value = name
+        assert f"{int(index[name]['edges']):,} edges" in facts(explorer)
+        assert [(row["graph"], row["triangles"]) for row in ran(explorer)] == [(name, int(index[name]["triangles"]))]
+
+
 @pytest.mark.parametrize("name", share(GENERATORS, "small", of=2))
 def test_a_generated_graph_is_small_at_first(explore, name):
     explorer = explore(methods=["cpu"])
@@ -445,7 +462,7 @@ def test_a_long_simulated_run_is_forecast_before_it_begins(explore, monkeypatch,
     monkeypatch.setattr(simulated, "LIMIT", 1e6)
     monkeypatch.setattr(panel, "RUN_LIMIT", 1e6)
     explorer = explore("mesh_16x16", ["naive", "column_block"], engine="sim", page=page)
-    explorer.sweep.edges.value, explorer.sweep.limits.value, explorer.sweep.way.value = 500, (3, 5), sweep_page.RUN
+    explorer.sweep.way.value, explorer.sweep.edges.value, explorer.sweep.limits.value = sweep_page.RUN, 500, (3, 5)
     said = statuses(explorer)
     ran(explorer)
     first = next(words for words in said if "naive" in words)
@@ -470,7 +487,7 @@ def test_a_short_run_or_one_without_the_simulator_has_no_forecast(explore):
 @pytest.mark.parametrize("page", share(PAGES, "too long"))
 def test_a_run_that_would_take_too_long_is_refused_with_a_way_out(explore, page):
     explorer = explore("mesh_16x16", ["naive", "column_block"], engine="sim", page=page)
-    explorer.sweep.edges.value, explorer.sweep.limits.value, explorer.sweep.way.value = 500, (3, 4), sweep_page.RUN
+    explorer.sweep.way.value, explorer.sweep.edges.value, explorer.sweep.limits.value = sweep_page.RUN, 500, (3, 4)
     sources, runs = explorer.page.begin(explorer.graphs, explorer.method_runs())
     with simulated.limited(1e6):
         seconds = [explorer.page.forecast(source, source.make(), run) for source in sources for run in runs]
@@ -495,13 +512,14 @@ def test_a_run_that_would_take_too_long_is_refused_with_a_way_out(explore, page)
 def test_no_seconds_are_suggested_that_cannot_be_entered(explore, monkeypatch, page):
     monkeypatch.setattr(simulated, "slowness", lambda: 1e12)
     explorer = explore("mesh_16x16", ["naive"], engine="sim", page=page)
-    explorer.sweep.edges.value, explorer.sweep.limits.value, explorer.sweep.way.value = 500, (3, 4), sweep_page.RUN
+    explorer.sweep.way.value, explorer.sweep.edges.value, explorer.sweep.limits.value = sweep_page.RUN, 500, (3, 4)
     assert ran(explorer) == [] and explorer.message.endswith("; at most 1,000,000 seconds can be allowed")
 
 
 def test_a_long_sweep_of_estimates_is_forecast_and_refused(explore, monkeypatch):
     explorer = explore("mesh_16x16", ["naive", "bitmap"], page="Sweep")
     explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (4, 5)
+    explorer.sweep.edges.value = 1_000
     seconds = 6 * explorer.method_runs()[0].estimate_seconds  # the graphs of the range, and the picked one
     explorer.max_seconds.value = f"{max(1, 0.9 * seconds)}"
     assert ran(explorer) == [] and explorer.message.startswith("this run would take about ")
@@ -815,13 +833,14 @@ def saved(chart):
 def test_a_sweep_is_saved_with_its_grey_curves(explore):
     explorer = explore("mesh_16x16", ["naive", "column_block"], page="Sweep")
     explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (2, 5)
+    explorer.sweep.edges.value = 1_000
     ran(explorer)
     files = saved(explorer.sweep.chart)
     assert list(files) == [f"tcgpu-sweep-curves.{kind}" for kind in ("png", "svg", "csv")]
     assert files["tcgpu-sweep-curves.png"] == bytes(explorer.sweep.chart.value)
     assert b"<svg" in files["tcgpu-sweep-curves.svg"]
     points = list(csv.DictReader(io.StringIO(files["tcgpu-sweep-curves.csv"].decode())))
-    assert {point["of"] for point in points} == {"this run", "measured", "published", "the picked graph"}
+    assert {point["of"] for point in points} == {"estimated", "measured", "published", "the picked graph"}
     drawn = {(point["of"], point["curve"], float(point["nonzeros_per_column"])): point for point in points}
     [(x, y)] = explorer.sweep.picked_points()["column_block"]
     assert float(drawn["the picked graph", "column_block", x]["speedup"]) == y
@@ -1013,6 +1032,7 @@ def test_the_code_of_an_estimated_sweep_does_the_same(explore):
     explorer = explore("mesh_16x16", ["naive"])
     turn_to(explorer, explorer.sweep)
     explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.FULL, (5, 5)
+    explorer.sweep.edges.value = 1_000
     rows = ran(explorer)
     shown = html.unescape(re.sub("<[^>]*>", "", explorer.python.value)).strip().splitlines()
     assert shown[0] == "for k in [5]:" and len(shown) == 5
@@ -1022,19 +1042,47 @@ def test_the_code_of_an_estimated_sweep_does_the_same(explore):
         assert eval(estimate, names).ms * 1e3 == pytest.approx(row["estimated_us"])
 
 
-@pytest.mark.full
+@pytest.fixture
+def recorded(explore):
+    """An explorer at its sweep, as it opens without a GPU."""
+    explorer = explore("mesh_16x16", ["naive", "column_block", "cpu"], page="Sweep")
+    explorer.sweep.way.value = sweep_page.FULL
+    return explorer
+
+
+def test_a_sweep_opens_with_the_estimates_on_record(recorded):
+    page = recorded.sweep
+    estimated = dict(records.speedup_curve(records.records("curve")[page.gpu.value], 27, key="estimated_ms"))
+    assert page.edges.value == 8_388_608 and recorded.rows == []
+    assert dict(page.curves()["column_block"]) == pytest.approx(estimated) and max(estimated) == 64
+    points = csv.DictReader(io.StringIO(saved(page.chart)["tcgpu-sweep-curves.csv"].decode()))
+    assert {point["curve"] for point in points if point["of"] == "estimated"} == {"column_block"}
+    assert "on record. Run adds the graph" in page.note.value
+    recorded.methods.chips["bitmap"].value = True
+    assert list(page.curves()) == ["column_block", "bitmap"]
+    for control, other in ((page.gpu, "Tesla T4"), (page.way, sweep_page.RUN), (recorded.graphs.order, "degree")):
+        before, control.value = control.value, other
+        assert page.curves() == {}, f"nothing is on record of {other}"
+        control.value = before
+        assert list(page.curves()) == ["column_block", "bitmap"] and page.edges.value == 8_388_608
+    recorded.methods.knobs["naive"]["threads"].value = "32"
+    assert page.curves() == {}
+    recorded.methods.choose("cpu")
+    assert page.curves() == {} and recorded.message == ""
+
+
 @pytest.mark.sim
-def test_columns_in_blocks_gain_on_a_full_gpu_with_nonzeros_as_recorded(explore):
-    explorer = explore("mesh_16x16", ["naive", "column_block"])
-    turn_to(explorer, explorer.sweep)
-    sweep = explorer.sweep
-    assert sweep.edges.value == 10_000 and sweep.gpu.value == "NVIDIA H200"
-    sweep.way.value, sweep.limits.value = sweep_page.FULL, (3, 5)
-    ran(explorer)
-    recorded = dict(sweep.recorded_curves()["column_block, 27 columns"])
-    [*points] = sweep.curves()["column_block"]
-    assert [x for x, _ in points] == [3, 4, 5] and sorted(y for _, y in points) == [y for _, y in points]
-    assert all(recorded[x] / 1.5 < y < recorded[x] * 1.5 for x, y in points)
+def test_a_picked_graph_is_a_star_on_the_curve_and_no_graph_of_the_sweep_is_made(recorded, monkeypatch):
+    monkeypatch.setitem(GENERATORS, "by_nonzeros", None)
+    opened = recorded.sweep.curves()
+    rows = ran(recorded)
+    assert recorded.message == "" and recorded.sweep.curves() == opened
+    assert [row["method"] for row in rows if row["picked"]] == ["naive", "column_block"]
+    [(x, y)] = recorded.sweep.picked_points()["column_block"]
+    points = dict(opened["column_block"])
+    assert 2 < x < 3 and points[2] / 1.2 < y < 1.2 * points[3]
+    first, *code = lines_of_code(recorded)
+    assert "benchmarks/estimates.py curve" in first and code[0] == "graph = tcgpu.load('mesh_16x16')" and len(code) == 3
 
 
 def test_the_report_is_drawn_where_it_compares_the_same(explore):

@@ -124,8 +124,19 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     expect(panel.table).to_contain_text("coPapersCiteseer class")
     assert recorded.get_attribute("src") != before
 
-    # a sweep, which is forecast, and its slider
+    # a sweep, which is on record: Run adds a star
     panel.turn_to("Sweep")
+    expect(panel.whole).to_contain_text("on record. Run adds the graph that is picked, as a star.")
+    lab.screenshot(page, "explorer_sweep_opened")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 38 rows$"))
+    lab.screenshot(page, "explorer_sweep")
+
+    # one that is not, which is forecast, and its slider
+    panel.whole.locator("select:visible", has_text="Tesla T4").first.select_option("Tesla T4")
+    expect(panel.whole.locator(".widget-readout:visible", has_text="1,000,000")).to_be_visible()
+    press(panel.whole.locator(".noUi-handle-upper:visible"), *["ArrowLeft"] * 12)
+    expect(panel.whole.locator(".widget-readout:visible", has_text="1-5")).to_be_visible()
     panel.enter("max seconds", "1")
     panel.click("Run")
     expect(panel.message).to_have_text(
@@ -136,11 +147,10 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     panel.enter("max seconds", re.search(r"\d+$", panel.message.text_content())[0])
     panel.click("Run")
     expect(panel.status).to_have_text(re.compile(r", naive: \d+\.\d s of about \d+ \w+$"))
-    expect(panel.status).to_have_text(re.compile("^done after .* 26 rows$"))
-    lab.screenshot(page, "explorer_sweep")
+    expect(panel.status).to_have_text(re.compile("^done after .* 14 rows$"))
     before = panel.chart.get_attribute("src")
     press(panel.whole.locator(".noUi-handle-upper:visible"), "ArrowLeft", "ArrowLeft")
-    expect(panel.whole.locator(".widget-readout:visible", has_text="1-10")).to_be_visible()
+    expect(panel.whole.locator(".widget-readout:visible", has_text="1-3")).to_be_visible()
     expect(panel.chart).not_to_have_attribute("src", before)
 
     # traces

@@ -19,7 +19,7 @@ from tcgpu.markup import element
 
 SOURCES = ("bundled", "generated", "a file")
 SOURCE_TOOLTIPS = (
-    "a graph that comes with tcgpu",
+    "a graph that is on this machine: from tcgpu, from your folder TCGPU_GRAPHS, or downloaded",
     "a graph that is drawn at random or has a shape",
     "a graph of your own: its path, or the file",
     "the graph that was passed to tcgpu.explore",
@@ -154,13 +154,13 @@ class GraphCard(widgets.VBox):
         self.facts.show(element("b", size), element("div", more))
 
     def _bundled_page(self):
-        listed = datasets.catalogue()
-        entries = [entry for entry in listed if entry.family in ("generated", "local")]
-        self._published = [entry.name for entry in listed if entry not in entries]
-        options = [(f"{entry.name}: {entry.edges:,} edges", entry.name) for entry in entries]
+        entries = datasets.here()
+        names = {entry.name for entry in entries}
+        self._elsewhere = [entry.name for entry in datasets.catalogue() if entry.name not in names]
+        options = [(_described(entry), entry.name) for entry in entries]
         self._origins = {entry.name: entry.source for entry in entries}
         self.bundled = widgets.Select(options=options, layout={"width": "calc(100% - 4px)", "height": "230px"})
-        self.bundled.tooltip = "graphs that come with tcgpu, and those in the folder that TCGPU_GRAPHS names"
+        self.bundled.tooltip = "graphs that come with tcgpu, those in the folder that TCGPU_GRAPHS names, and downloads"
         origin = elements.text("", "tcgpu-help")
 
         def picked():
@@ -208,7 +208,7 @@ class GraphCard(widgets.VBox):
     def _pick(self, graph):
         """Set the controls to a graph that was passed: a listed one's name, a path, or the graph itself."""
         code = "graph"
-        if isinstance(graph, str) and graph in self._published:
+        if isinstance(graph, str) and graph in self._elsewhere:
             code, graph = f"tcgpu.load({graph!r})", datasets.load(graph)
         if not isinstance(graph, (str, Path)):
             graph = as_graph(graph)
@@ -255,6 +255,11 @@ class GraphCard(widgets.VBox):
         self._about.show(summary.replace("`", ""))
         self._controls.children = [control.row for control in self.parameters[name].values()]
         self._on_change()
+
+
+def _described(entry):
+    """The line of a graph in the list."""
+    return entry.name if entry.edges is None else f"{entry.name}: {entry.edges:,} edges"
 
 
 def _control(name, value):

@@ -74,6 +74,9 @@ class Page(widgets.VBox):
             return run.estimate_seconds if run.verb == "estimate" else 0.0
         return simulated.forecast(lambda: self.measure(source, graph, run))
 
+    def known(self, source, run):
+        """The row of a measurement that need not be made again; None if it has to be made."""
+
     def measure(self, source, graph, run):
         """The row of a method on the graph of a source."""
         return run.run(graph, graph.name or source.code)[0]
@@ -95,10 +98,14 @@ class Page(widgets.VBox):
     def draw(self):
         """Update charts, note and table."""
         if self._shown:
-            rows = list(self.rows)
+            rows = self.to_draw()
             self.draw_charts(rows)
             self.note.show(self.note_of(rows))
             self.table.show(elements.table(list(self.columns), self.lines(rows)))
+
+    def to_draw(self):
+        """The rows that are shown."""
+        return list(self.rows)
 
     def draw_charts(self, rows):
         """Draw the charts of the rows."""

@@ -1,15 +1,19 @@
 """The page that compares methods on graphs that differ in their nonzeros per column only.
 
-Without a GPU it estimates their times, of the picked graph, too: a point beside the curves. It keeps each point that it
-measured: a wider range measures only the new ones.
+Without a GPU it estimates their times, of the picked graph, too: a star beside the curves. It keeps each point that it
+measured: a wider range measures only the new ones. Points on record, "curve", are not estimated again: the page opens
+with them, and Run adds the star.
 """
+
+import json
 
 import ipywidgets as widgets
 
 from tcgpu import figures, records
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, MethodError
 from tcgpu.generators import GENERATORS
 from tcgpu.hardware import timed_engine
+from tcgpu.insight.estimates import FILLING_EDGES
 from tcgpu.insight.gpus import GPUS
 from tcgpu.lab import sweep
 from tcgpu.lab.explorer import charts, elements
@@ -17,14 +21,18 @@ from tcgpu.lab.explorer.graph_card import GraphSource
 from tcgpu.lab.explorer.method_run import label_of, machine_of
 from tcgpu.lab.explorer.pages import Page
 from tcgpu.lab.explorer.trace_page import with_kernels
+from tcgpu.registry import METHODS
 
 NONZEROS = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # per column
 EDGES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000, 8_388_608)
+FEW, MANY = 2_000, 1_000_000  # edges at first: in the simulator; of what is not on record
+LONGEST_OF_FEW = 16  # nonzeros per column: more leave too few vertices
 SPEEDUP, EDGE_TIME = "speedup", "nanoseconds per edge"
 RUN, FULL, LAUNCH = "run on the engine above", "a full GPU, estimated", "this launch, estimated"
 # the recorded settings of `column_block`: how many columns a block takes
 COLUMNS = {"1 column": 1, "27 columns": 27, "a nonzero for every thread": "fitting"}
 REPORT = "the report's four graphs, Tesla T4"
+KEPT = ("graph", "vertices", "edges", "nonzeros_per_column", "method", "order", "knobs", "date")  # of a recorded row
 FITTING = "fitting"  # the columns of a second curve of `column_block`: as many as give every thread a nonzero
 
 
@@ -47,17 +55,17 @@ class SweepPage(Page):
         self._measured = {}  # GraphSource, label and settings of the run -> row
         self._order = "natural"  # of the record that is drawn
         self._records = records.records("sweep") | records.records("webgpu-sweep")
+        self._estimates, self._runs = records.records("curve"), []
         simulated = timed_engine() == "sim"
         nonzeros, edges = [(f"{k:g}", k) for k in NONZEROS], [(f"{m:,}", m) for m in EDGES]
-        self.limits = widgets.SelectionRangeSlider(options=nonzeros, value=(1, 16), continuous_update=False)
-        self.edges = widgets.SelectionSlider(
-            options=edges, value=10_000 if simulated else 1_000_000, continuous_update=False
-        )
+        self.limits = widgets.SelectionRangeSlider(options=nonzeros, value=(1, 64), continuous_update=False)
+        self.edges = widgets.SelectionSlider(options=edges, continuous_update=False)
         self.way = widgets.Dropdown(options=(RUN, FULL, LAUNCH), value=FULL if simulated else RUN)
         self.gpu = widgets.Dropdown(options=list(GPUS))
         self.quantity = widgets.Dropdown(options=(SPEEDUP, EDGE_TIME))
         self.baseline = widgets.Dropdown()
         self.machine = widgets.Dropdown(options=[*self._records, "none"])
+        self._set_edges()
         self.chart = elements.Chart("tcgpu-sweep-curves")
         form = {
             "range of nonzeros per column": self.limits,
@@ -75,18 +83,33 @@ class SweepPage(Page):
         drawn = elements.box([self.chart, self.chart.export])
         above = elements.box([drawn, elements.box(fields, flex="1 1 250px")], "tcgpu-charts", kind=widgets.Box)
         self.children = [above, self.note, self.table]
-        elements.when_set(self.draw, self.limits, self.quantity, self.baseline, self.machine)
+        elements.when_set(self._set_edges, self.way, self.gpu)
+        elements.when_set(self.draw, *form.values())
+
+    def _set_edges(self):
+        """Set the number of edges to that of the record, or to one that takes seconds, with columns that it allows."""
+        recorded = self._estimates.get(self.gpu.value) if self.way.value != RUN else None
+        few = self.way.value == RUN and timed_engine() == "sim"
+        self.edges.value = recorded[0]["edges"] if recorded else FEW if few else MANY
+        if few:
+            self.limits.value = tuple(min(limit, LONGEST_OF_FEW) for limit in self.limits.value)
 
     def plan(self, graphs, runs):
+        sources, runs = self._sources(), self._planned(runs)
+        return sources + (_picked(graphs) if self.way.value != RUN else []), runs
+
+    def _sources(self):
         low, high = self.limits.value
-        sources = [_source(self.edges.value, nonzeros) for nonzeros in NONZEROS if low <= nonzeros <= high]
+        return [_source(self.edges.value, nonzeros) for nonzeros in NONZEROS if low <= nonzeros <= high]
+
+    def _planned(self, runs):
         if self.way.value != RUN:
             estimated = {"verb": "estimate", "gpu": self.gpu.value, "fill": self.way.value == FULL}
-            sources, runs = sources + _picked(graphs), [run._replace(**estimated) for run in with_kernels(runs)]
+            runs = [run._replace(**estimated) for run in with_kernels(runs)]
         elif not any(run.is_simulated for run in runs):
             plain = [run for run in runs if run.method == "column_block" and "columns" not in run.knobs]
             runs = runs + [run._replace(knobs=run.knobs | {"columns": FITTING}) for run in plain]
-        return sources, [run._replace(order=run.order or "natural") for run in runs]
+        return [run._replace(order=run.order or "natural") for run in runs]
 
     def begin(self, graphs, runs):
         self.methods_changed(runs)
@@ -96,35 +119,68 @@ class SweepPage(Page):
         return f"{f'{source.nonzeros:g} nonzeros per column' if source.nonzeros else source.code}, {run.label}"
 
     def simulates(self, source, run):
-        return run.is_simulated and self._key(source, run) not in self._measured
+        return run.is_simulated and self.known(source, run) is None
 
     def forecast(self, source, graph, run):
-        return 0.0 if self._key(source, run) in self._measured else super().forecast(source, graph, run)
+        return super().forecast(source, graph, run) if self.known(source, run) is None else 0.0
+
+    def known(self, source, run):
+        return self._measured.get(self._key(source, run)) or self._recorded(source, run)
 
     def measure(self, source, graph, run):
-        key = self._key(source, run)
-        if key not in self._measured:
-            knobs = run.knobs
-            if knobs.get("columns") == FITTING:
-                knobs = knobs | {"columns": records.fitting_columns(source.nonzeros)}
-            row = super().measure(source, graph, run._replace(knobs=knobs)) | {"curve": run.label}
-            nonzeros = source.nonzeros or row["nonzeros_per_column"]
-            self._measured[key] = row | {"nonzeros": nonzeros, "picked": not source.nonzeros}
-        return self._measured[key]
+        knobs = run.knobs
+        if knobs.get("columns") == FITTING:
+            knobs = knobs | {"columns": records.fitting_columns(source.nonzeros)}
+        row = super().measure(source, graph, run._replace(knobs=knobs))
+        return self._measured.setdefault(self._key(source, run), _of_curve(row, source, run))
 
     def _key(self, source, run):
         """What a measurement is kept by: the settings that its row depends on."""
         return source, run.label, run._replace(knobs=(), max_seconds=None)
 
+    def _recorded(self, source, run):
+        """The row of an estimate that is on record, else None.
+
+        Knobs that the method has got since have their defaults. Graphs that fill the GPU have only one estimate.
+        """
+        usual = METHODS[run.method].knobs
+        for row in self._estimates.get(run.gpu, ()):
+            same = (run.method, run.order) == (row["method"], row["order"])
+            same = same and source == _source(row["edges"], row["nonzeros_per_column"])
+            if same and usual | run.knobs == usual | json.loads(row["knobs"]):
+                if not run.fill or row["edges"] >= FILLING_EDGES:
+                    time = {"engine": "estimated", "machine": run.gpu, "estimated_us": row["estimated_ms"] * 1e3}
+                    return _of_curve({key: row[key] for key in KEPT} | time | {"fill": run.fill}, source, run)
+        return None
+
+    def to_draw(self):
+        """The rows of the last run; before the first, what is on record of it."""
+        if self.rows or not self._runs:
+            return super().to_draw()
+        try:
+            runs = self._planned(self._runs)
+        except MethodError:  # none has kernels
+            return []
+        found = [self._recorded(source, run) for source in self._sources() for run in runs]
+        return [row for row in found if row]
+
     def code(self, graphs, runs):
         sources, runs = self.plan(graphs, runs)
-        steps, picked = [f"{source.nonzeros:g}" for source in sources if source.nonzeros], sources[-1]
-        lines = [run.code.replace(repr(FITTING), "max(1, round(128 / k))") for run in runs]
-        made = f"graph = tcgpu.generate.by_nonzeros({self.edges.value}, k)"
-        code = "\n    ".join([f"for k in [{', '.join(steps)}]:", made, *lines])
-        return code if picked.nonzeros else "\n".join([code, f"graph = {picked.code}", *lines])
+        swept = [source for source in sources if source.nonzeros]
+        new = [run for run in runs if not all(self._recorded(source, run) for source in swept)]
+        code = []
+        if len(new) < len(runs):
+            code = ["# the curves are on record, in data/measured: python benchmarks/estimates.py curve"]
+        if new:
+            steps = ", ".join(f"{source.nonzeros:g}" for source in swept)
+            made = f"graph = tcgpu.generate.by_nonzeros({self.edges.value}, k)"
+            code.append("\n    ".join([f"for k in [{steps}]:", made, *map(_code, new)]))
+        if not sources[-1].nonzeros:
+            code += [f"graph = {sources[-1].code}", *map(_code, runs)]
+        return "\n".join(code)
 
     def methods_changed(self, runs):
+        self._runs = runs
         self._order = "degree" if runs[0].order == "degree" else "natural"
         elements.set_options(self.baseline, [run.label for run in runs])
         self.draw()
@@ -135,7 +191,7 @@ class SweepPage(Page):
         A speedup compares methods on the same engine.
         """
         low, high = self.limits.value
-        return self._values([row for row in list(self.rows) if not row["picked"] and low <= row["nonzeros"] <= high])
+        return self._values([row for row in self.to_draw() if not row["picked"] and low <= row["nonzeros"] <= high])
 
     def picked_points(self) -> dict[str, list[tuple[float, float]]]:
         """The estimates of the picked graph: method -> its point, like one of a curve."""
@@ -177,10 +233,11 @@ class SweepPage(Page):
 
     def draw_charts(self, rows):
         recorded = self._in_range(self.recorded_curves())
+        estimated = bool(rows) and rows[0]["engine"] == "estimated"
         named = {
             sweep.MEASURED: recorded,
             sweep.PUBLISHED: self._in_range(self.published_curve()),
-            sweep.NOW: self.curves(),
+            sweep.ESTIMATED if estimated else sweep.NOW: self.curves(),
             sweep.PICKED: self.picked_points(),
         }
         curves = [sweep.Curve(name, kind, points) for kind, of in named.items() for name, points in of.items()]
@@ -205,6 +262,8 @@ class SweepPage(Page):
 
     def note_of(self, rows):
         others = {row["curve"] for row in rows} - {*self.curves(), self.baseline.value}
+        if rows and not self.rows:
+            return f"Dashed: estimated on {rows[0]['date']}, on record. Run adds the graph that is picked, as a star."
         if not others or self.quantity.value == EDGE_TIME:
             return super().note_of(rows)
         return f"Not compared, because another engine ran it: {', '.join(sorted(others))}. {super().note_of(rows)}"
@@ -213,6 +272,16 @@ class SweepPage(Page):
 def _source(edges, nonzeros):
     code = f"tcgpu.generate.by_nonzeros({edges}, {nonzeros:g})"
     return GraphSource(code, lambda: GENERATORS["by_nonzeros"](edges, nonzeros), nonzeros=nonzeros)
+
+
+def _of_curve(row, source, run):
+    """The row with its place in the chart."""
+    nonzeros = source.nonzeros or row["nonzeros_per_column"]
+    return row | {"curve": run.label, "nonzeros": nonzeros, "picked": not source.nonzeros}
+
+
+def _code(run):
+    return run.code.replace(repr(FITTING), "max(1, round(128 / k))")
 
 
 def _milliseconds(row):
