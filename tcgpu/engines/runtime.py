@@ -1,8 +1,7 @@
 """Kernels, arrays, streams and timing on the engine that runs kernels now: the door to all engines.
 
 An engine is the `Engine` of a module of its name, `gpu`, `webgpu` or `sim`, which is imported when it is first used. A
-process has one (see `choice`); inside `with using("sim")` it is the simulator. What an engine has is here, too, but
-"webgpu" has not what streams a graph in parts: copies in pieces, pinned arrays, streams and events.
+process has one (see `choice`); inside `with using("sim")` it is the simulator. What an engine has is here, too:
 
     device_array(shape, dtype, fill=None)  a new array; `fill` is None, or 0 or -1 for every element
     refill(array, fill)                    set every element to 0 or -1
