@@ -102,7 +102,7 @@ class WebGpuArray:
 
 
 class Engine:
-    """See `runtime`, whose functions of these names say what they do; those that stream a graph in parts are not here."""
+    """See `runtime`, whose functions of these names say what they do; what streams a graph in parts is not here."""
 
     name = "webgpu"
     estimates_time = False
