@@ -319,6 +319,10 @@ def functions(i, u, I, U, out):  # noqa: E741
     out[3, t] = first_above(more, I[4], True) + first_above(few[1:], t, not t)
     out[4, t] = tail.size + out.shape[1] + out.size + len(u)
     out[5, t] = -i[-1] + out[0, -1] * (t < 0)
+    start = uint32(t % 2)
+    tail = I[start:]
+    start += 1
+    out[7, t] = tail[start]
 
 
 @kernel(OF_NUMBERS)

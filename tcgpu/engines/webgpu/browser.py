@@ -11,15 +11,6 @@ from tcgpu.engines.webgpu import device as common
 from tcgpu.errors import EngineError, KernelError
 
 NO_ADAPTER = "this browser has WebGPU, but no GPU for it: see its page about graphics, and whether acceleration is on"
-LIMITS = (
-    "maxBufferSize",
-    "maxStorageBufferBindingSize",
-    "maxStorageBuffersPerShaderStage",
-    "maxComputeWorkgroupStorageSize",
-    "maxComputeInvocationsPerWorkgroup",
-    "maxComputeWorkgroupSizeX",
-    "maxComputeWorkgroupsPerDimension",
-)
 
 
 def missing():
@@ -65,21 +56,13 @@ class Named:
 
     def __getattr__(self, name):
         found = getattr(self.proxy, _camel(name))
-        if not callable(found):
-            return _named(found)
+        return found if isinstance(found, (int, float)) else Named(found)
 
-        def call(*args, **described):
-            given = [each if isinstance(each, int) else _object(each) for each in args]
-            return _named(found(*given, _object(described)) if described else found(*given))
+    def __call__(self, *args, **described):
+        given = [*args, described] if described else args
+        return Named(self.proxy(*map(_object, given)))
 
-        return call
-
-    def __getitem__(self, name):
-        return getattr(self, name)
-
-
-def _named(value):
-    return value if value is None or isinstance(value, (int, float, str)) else Named(value)
+    __getitem__ = __getattr__
 
 
 @cache
@@ -90,7 +73,7 @@ def _camel(name):
 
 def _object(value):
     """A value as JavaScript's."""
-    return to_js(_unnamed(value), dict_converter=js.Object.fromEntries)
+    return value if isinstance(value, int) else to_js(_unnamed(value), dict_converter=js.Object.fromEntries)
 
 
 def _unnamed(value):
@@ -107,7 +90,7 @@ class Device(common.Device):
     def __init__(self, info, adapter):
         features = {"timestamps"} if adapter.features.has("timestamp-query") else set()
         names = ["timestamp-query"] if features else []
-        limits = {name: getattr(adapter.limits, name) for name in LIMITS}
+        limits = {name: getattr(adapter.limits, name) for name in dir(adapter.limits) if name.startswith("max")}
         wanted = _object({"required_features": names, "required_limits": limits})
         proxy = _waited(adapter.requestDevice(wanted))
         self._problems, self._lost = [], []  # errors that the browser reported
@@ -134,29 +117,30 @@ class Device(common.Device):
             raise OutOfMemory(f"{self.info.name} has too little free memory")
         raise EngineError(f"{self.info.name}: {error.message}")
 
-    def _new_buffer(self, size):
+    def _new_buffer(self, size, *usage):
         if size <= common.PIECE:  # to wait for an answer takes longer than all else; `_problems` has it later
-            return super()._new_buffer(size)
+            return super()._new_buffer(size, *usage)
         self.raw.push_error_scope("out-of-memory")
-        made = super()._new_buffer(size)
-        if error := _waited(self.raw.proxy.popErrorScope()):
+        made = super()._new_buffer(size, *usage)
+        if error := self._answer():
             self._raise(error)
         return made
+
+    def _answer(self):
+        """The error since `push_error_scope`, or None."""
+        return _waited(self.raw.proxy.popErrorScope())
 
     def _compile(self, text, layout, name):
         self.raw.push_error_scope("validation")
         module = self.raw.create_shader_module(code=text, label=name)
-        made = self.raw.create_compute_pipeline(
-            label=name,
-            layout=self.raw.create_pipeline_layout(bind_group_layouts=[layout]),
-            compute={"module": module, "entry_point": "main"},
-        )
-        if error := _waited(self.raw.proxy.popErrorScope()):
+        made = self._pipeline_of(module, layout, name)
+        error, line = self._answer(), ""
+        if error:
             for message in _waited(module.proxy.getCompilationInfo()).messages:
                 if message.type == "error":
-                    line = text.splitlines()[message.lineNum - 1].strip()
-                    raise KernelError(f"kernel {name} in WGSL: {message.message}\nline {message.lineNum}: {line}")
-            raise KernelError(f"kernel {name} in WGSL: {error.message}")
+                    number = message.lineNum
+                    line = f": {message.message}\nline {number}: {text.splitlines()[number - 1].strip()}"
+            raise KernelError(f"kernel {name} in WGSL: {error.message}{line}")
         return made
 
     def _map(self, raw, target):

@@ -1,7 +1,7 @@
 """WebGPU's devices: which there are, and what both kinds, `wgpu_native` and `browser`, have in common.
 
-A `Device` records work in the order of the calls. It submits this work when something has to wait for it, or when there
-is much of it. Offsets and sizes are in bytes; those of copies are multiples of 4.
+A `Device` records work in the order of the calls, and submits it when something has to wait for it, so that a GPU that
+is timed does not wait for Python. Offsets and sizes are in bytes; those of copies are multiples of 4.
 """
 
 import os
@@ -12,9 +12,9 @@ import time
 import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
-from itertools import count
+from types import SimpleNamespace
 
 from tcgpu.engines.facts import OutOfMemory
 from tcgpu.errors import EngineError
@@ -24,7 +24,6 @@ WIDTH = 1 << 15  # blocks in x; a launch with more has several rows of them
 ALIGNMENT = 256  # of the offset at which a buffer is bound
 PARAMETERS = 1 << 16  # bytes of the launches that are submitted together
 PIECE = 1 << 24  # bytes that are copied to or from the host at a time
-TAKEN = 1 << 28  # bytes of new buffers and of writes, after which we wait for the device: until then it frees nothing
 GROUPS = 512  # bind groups that are kept
 
 # WebGPU's flags
@@ -36,6 +35,10 @@ ACCESS = {"uniform": "uniform", "read": "read-only-storage", "read_write": "stor
 KINDS = "discrete", "integrated", "other", "software"
 BACKENDS = "Metal", "Vulkan", "D3D12", "browser"
 WRONG = "llvmpipe"  # it ends a thread's loops after about 65,000 rounds
+WRONG_ALONE = (
+    f"the only WebGPU device here is {WRONG}, which ends long loops, so that counts are wrong: install a GPU's driver "
+    f"for Vulkan, or set TCGPU_WEBGPU={WRONG} to use it all the same"
+)
 
 
 @dataclass(frozen=True)
@@ -48,18 +51,6 @@ class DeviceInfo:
     kind: str  # one of KINDS
     driver: str
     number: int = 0
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a device allows."""
-
-    threads_per_block: int
-    shared_bytes: int
-    buffer_bytes: int  # of one buffer
-    buffers_per_kernel: int
-    blocks_per_dimension: int
-    memory_bytes: int | None = None  # WebGPU does not say
 
 
 # ----------------------------------------------------------------------------------------------------------- which ones
@@ -98,18 +89,13 @@ def devices():
 
 def why_missing():
     """Why there is no device, and what to do, in a sentence; None if there is one."""
-    missing = _module().missing()
-    if missing or any(map(_chosen, devices())):
+    missing, here = _module().missing(), devices()
+    if missing or any(map(_chosen, here)):
         return missing
-    if devices():
-        there = ", ".join(f"{info.number} {info.name}" for info in devices())
+    if here:
+        there = ", ".join(f"{info.number} {info.name}" for info in here)
         return f"TCGPU_WEBGPU={os.environ['TCGPU_WEBGPU']} is none of the WebGPU devices here: {there}"
-    if _found():
-        return (
-            f"the only WebGPU device here is {WRONG}, which ends long loops, so that counts are wrong: install a GPU's "
-            f"driver for Vulkan, or set TCGPU_WEBGPU={WRONG} to use it all the same"
-        )
-    return _module().NO_ADAPTER
+    return WRONG_ALONE if _found() else _module().NO_ADAPTER
 
 
 _opening, _open = threading.RLock(), {}
@@ -137,10 +123,8 @@ def open_device(info=None):
 class Buffer:
     """Memory of a device, zeros at first; freed when nothing refers to it."""
 
-    numbers = count()
-
     def __init__(self, raw, nbytes):
-        self.raw, self.nbytes, self.number = raw, nbytes, next(Buffer.numbers)
+        self.raw, self.nbytes = raw, nbytes
         weakref.finalize(self, raw.destroy).atexit = False
 
 
@@ -149,7 +133,7 @@ class Pipeline:
     """A compiled kernel."""
 
     raw: object
-    bindings: tuple  # of keys of ACCESS
+    layout: object  # of what is bound
 
 
 class Device:
@@ -166,22 +150,18 @@ class Device:
         self.info, self.raw, self.queue = info, raw, raw.queue
         self.limits, self.features = _limits(raw.limits), frozenset(features)
         self.timed_by = "timestamps" if "timestamps" in features else "clock"
-        self._lock = threading.RLock()
-        self._layouts = {}  # bindings -> layout
+        self._process, self._lock = os.getpid(), threading.RLock()
         self._pipelines = {}  # (text, bindings) -> Pipeline
-        self._groups = {}  # (bindings, size of the parameters, what is bound) -> bind group
         self._encoder = self._pass = None  # they record what is not submitted yet
         self._held = []  # the buffers of it: they must not be freed before
-        self._staging = []  # buffers for the host that no thread uses now
-        self._process = os.getpid()
-        self._taken = 0  # bytes since we waited
+        self._parameters = bytearray()  # of its launches, which are written to `_uniform`
         self._uniform = raw.create_buffer(size=PARAMETERS, usage=UNIFORM | COPY_TARGET)
-        self._parameters, self._used = bytearray(PARAMETERS), 0  # what is to be written there
-        self._timing = self._stamped = False
+        self._staging = []  # buffers for the host that no thread uses now
+        self._timed = None  # how many passes are timed, if any are to be
         self._nanoseconds_per_tick = nanoseconds_per_tick
         if self.timed_by == "timestamps":
             self._queries = raw.create_query_set(type="timestamp", count=2)
-            self._ticks = raw.create_buffer(size=16, usage=QUERIES | COPY_SOURCE)
+            self._ticks = Buffer(raw.create_buffer(size=16, usage=QUERIES | COPY_SOURCE), 16)
 
     def __repr__(self):
         return f"<WebGPU device {self.info.name} through {self.info.backend}>"
@@ -201,35 +181,27 @@ class Device:
         size = max(16, -(-nbytes // 16) * 16)
         if size > self.limits.buffer_bytes:
             raise OutOfMemory(f"{size:,} bytes: {self.info.name} has buffers of at most {self.limits.buffer_bytes:,}")
-        self._take(size)
         try:
             return self._new_buffer(size)
         except OutOfMemory:
-            self.synchronize()
+            self.synchronize()  # then all buffers are freed to which nothing refers
             return self._new_buffer(size)
 
-    def _new_buffer(self, size):
+    def _new_buffer(self, size, usage=STORAGE | COPY_SOURCE | COPY_TARGET):
         with self._call():
-            return Buffer(self.raw.create_buffer(size=size, usage=STORAGE | COPY_SOURCE | COPY_TARGET), size)
+            return Buffer(self.raw.create_buffer(size=size, usage=usage), size)
 
     def write(self, buffer, offset, data):
         """Copy the bytes of host memory to a buffer."""
         data = memoryview(data).cast("B")
         _check_words(offset, data.nbytes)
         for at in range(0, data.nbytes, PIECE):
-            piece = data[at : at + PIECE]
+            if at:
+                self.synchronize()  # until then the driver keeps a copy of each piece
             with self._call():
                 self._flush()
-                self.queue.write_buffer(buffer.raw, offset + at, piece)
-            self._take(piece.nbytes)
-
-    def _take(self, nbytes):
-        """Count bytes of the device's memory that were taken, if only for a time."""
-        self._taken += nbytes
-        if self._taken > TAKEN:
-            with self._errors():
-                self.queue.submit([])  # the writes
-            self.synchronize()
+                self.queue.write_buffer(buffer.raw, offset + at, data[at : at + PIECE])
+                self._recording()  # so that there is something to submit, and the copies with it
 
     def read(self, buffer, offset, nbytes):
         """Bytes of a buffer, as a bytearray, after all work until now."""
@@ -241,22 +213,15 @@ class Device:
         """Copy from a buffer to writable host memory, after all work until now."""
         target = memoryview(target).cast("B")
         _check_words(offset, target.nbytes)
-        self.flush()
         for at in range(0, target.nbytes, PIECE):
-            self._read(buffer.raw, offset + at, target[at : at + PIECE])
-
-    def _read(self, raw, offset, target):
-        with self._errors():
-            with uninterrupted():
-                try:
-                    staging = self._staging.pop()
-                except IndexError:
-                    staging = self.raw.create_buffer(size=PIECE, usage=MAP_READ | COPY_TARGET)
-                encoder = self.raw.create_command_encoder()
-                encoder.copy_buffer_to_buffer(raw, offset, staging, 0, target.nbytes)
-                self.queue.submit([encoder.finish()])
-            self._map(staging, target)
-        self._staging.append(staging)
+            piece = target[at : at + PIECE]
+            between = self._staging.pop() if self._staging else self._new_buffer(PIECE, MAP_READ | COPY_TARGET)
+            with self._call():
+                self._recording().copy_buffer_to_buffer(buffer.raw, offset + at, between.raw, 0, piece.nbytes)
+                self._flush()
+            with self._errors():
+                self._map(between.raw, piece)
+            self._staging.append(between)
 
     def copy(self, source, source_offset, target, target_offset, nbytes):
         """Copy from a buffer to a buffer, or inside one."""
@@ -274,11 +239,10 @@ class Device:
     def clear(self, buffer, offset, nbytes):
         """Set bytes of a buffer to 0."""
         _check_words(offset, nbytes)
-        if not nbytes:
-            return
-        with self._call():
-            self._held.append(buffer)
-            self._recording().clear_buffer(buffer.raw, offset, nbytes)
+        if nbytes:
+            with self._call():
+                self._held.append(buffer)
+                self._recording().clear_buffer(buffer.raw, offset, nbytes)
 
     # kernels
 
@@ -291,28 +255,16 @@ class Device:
         key = text, tuple(bindings)
         with self._call():
             if key not in self._pipelines:
-                self._pipelines[key] = Pipeline(self._compile(text, self._layout(key[1]), name), key[1])
+                kinds = [{"type": ACCESS[each], "has_dynamic_offset": each == "uniform"} for each in bindings]
+                entries = [{"binding": k, "visibility": COMPUTE, "buffer": kind} for k, kind in enumerate(kinds)]
+                layout = self.raw.create_bind_group_layout(entries=entries)
+                self._pipelines[key] = Pipeline(self._compile(text, layout, name), layout)
             return self._pipelines[key]
 
-    def _layout(self, bindings):
-        if bindings not in self._layouts:
-            kinds = [{"type": ACCESS[each], "has_dynamic_offset": each == "uniform"} for each in bindings]
-            entries = [{"binding": k, "visibility": COMPUTE, "buffer": kind} for k, kind in enumerate(kinds)]
-            self._layouts[bindings] = self.raw.create_bind_group_layout(entries=entries)
-        return self._layouts[bindings]
-
-    def _group(self, bindings, size, buffers):
-        key = bindings, size, tuple((buffer.number, offset, nbytes) for buffer, offset, nbytes in buffers)
-        if key not in self._groups:
-            if len(self._groups) >= GROUPS:
-                self._groups.clear()
-            bound = [(self._uniform, 0, size), *((buffer.raw, offset, nbytes) for buffer, offset, nbytes in buffers)]
-            entries = [
-                {"binding": k, "resource": {"buffer": raw, "offset": offset, "size": nbytes}}
-                for k, (raw, offset, nbytes) in enumerate(bound)
-            ]
-            self._groups[key] = self.raw.create_bind_group(layout=self._layouts[bindings], entries=entries)
-        return self._groups[key]
+    def _pipeline_of(self, module, layout, name):
+        layout = self.raw.create_pipeline_layout(bind_group_layouts=[layout])
+        main = {"module": module, "entry_point": "main"}
+        return self.raw.create_compute_pipeline(label=name, layout=layout, compute=main)
 
     def dispatch(self, pipeline, blocks, params, buffers):
         """Launch a kernel; does not wait.
@@ -330,42 +282,44 @@ class Device:
         if not blocks:
             return
         with self._call():
-            if self._used + size > PARAMETERS:
+            if len(self._parameters) + size > PARAMETERS:
                 self._flush()
-            group = self._group(pipeline.bindings, size, buffers)
-            self._held += [buffer for buffer, _, _ in buffers]
-            if self._pass is None:
-                self._pass = self._recording().begin_compute_pass(**self._stamps())
+            self._held += [buffer for buffer, *_ in buffers]
+            bound = ((buffer.raw, *part) for buffer, *part in buffers)
+            group = self._group(pipeline.layout, (self._uniform, 0, size), *bound)
+            self._pass = self._pass or self._recording().begin_compute_pass(**self._stamps())
             self._pass.set_pipeline(pipeline.raw)
-            self._pass.set_bind_group(0, group, [self._used])
+            self._pass.set_bind_group(0, group, [len(self._parameters)])
             self._pass.dispatch_workgroups(min(blocks, WIDTH), rows)
-            self._parameters[self._used : self._used + len(params)] = params
-            self._used += size
+            self._parameters += params.ljust(size, b"\0")
+
+    @lru_cache(GROUPS)  # noqa: B019 (a device lives as long as the process)
+    def _group(self, layout, *bound):
+        entries = [
+            {"binding": k, "resource": {"buffer": raw, "offset": offset, "size": nbytes}}
+            for k, (raw, offset, nbytes) in enumerate(bound)
+        ]
+        return self.raw.create_bind_group(layout=layout, entries=entries)
 
     # order
 
     def _recording(self):
         """The encoder of commands, outside a pass."""
-        self._end_pass()
-        if self._encoder is None:
-            self._encoder = self.raw.create_command_encoder()
+        ended, self._pass = self._pass, None
+        if ended:
+            ended.end()
+        self._encoder = self._encoder or self.raw.create_command_encoder()
         return self._encoder
 
-    def _end_pass(self):
-        ended, self._pass = self._pass, None
-        if ended is not None:
-            ended.end()
-
     def _flush(self):
-        if self._encoder is None:
-            return
-        self._end_pass()
-        encoder, self._encoder = self._encoder, None
-        used, self._used = self._used, 0
+        """Submit all work until now."""
+        encoder, self._encoder = self._encoder and self._recording(), None
+        parameters, self._parameters = self._parameters, bytearray()
         held, self._held = self._held, []
-        if used:
-            self.queue.write_buffer(self._uniform, 0, memoryview(self._parameters)[:used])
-        self.queue.submit([encoder.finish()])
+        if parameters:
+            self.queue.write_buffer(self._uniform, 0, parameters)
+        if encoder:
+            self.queue.submit([encoder.finish()])
         held.clear()
 
     def flush(self):
@@ -376,7 +330,6 @@ class Device:
     def synchronize(self):
         """Wait until all work until now is done."""
         self.flush()
-        self._taken = 0
         with self._errors():
             self._wait()
 
@@ -386,35 +339,31 @@ class Device:
         """Begin a measurement; there is one at a time."""
         if self.timed_by == "clock":
             self.synchronize()
-            self._began = time.perf_counter_ns()
         with self._call():
-            self._end_pass()
-            self._timing, self._stamped = True, False
+            self._flush()  # what is timed has passes of its own
+        self._timed, self._began = 0, time.perf_counter_ns()
 
     def stop_timing(self):
         """Nanoseconds from the start of the first dispatch since `start_timing` to the end of the last one."""
-        self._timing = False
+        timed, self._timed = self._timed, None
         if self.timed_by == "clock":
             self.synchronize()
             return time.perf_counter_ns() - self._began
-        if not self._stamped:
+        if not timed:
             return 0
         with self._call():
-            self._recording().resolve_query_set(self._queries, 0, 2, self._ticks, 0)
-            self._flush()
-        ticks = bytearray(16)
-        self._read(self._ticks, 0, memoryview(ticks))
-        begin, end = struct.unpack("<QQ", ticks)
+            self._recording().resolve_query_set(self._queries, 0, 2, self._ticks.raw, 0)
+        begin, end = struct.unpack("<QQ", self.read(self._ticks, 0, 16))
         return round((end - begin) * self._nanoseconds_per_tick)
 
     def _stamps(self):
         """The queries that a pass writes: the first pass that is timed its begin, each its end, over the one before."""
-        if not self._timing or self.timed_by == "clock":
+        if self._timed is None or self.timed_by == "clock":
             return {}
         writes = {"query_set": self._queries, "end_of_pass_write_index": 1}
-        if not self._stamped:
+        if not self._timed:
             writes["beginning_of_pass_write_index"] = 0
-        self._stamped = True
+        self._timed += 1
         return {"timestamp_writes": writes}
 
 
@@ -424,12 +373,12 @@ def _check_words(*numbers):
 
 
 def _limits(limits):
-    """The Limits of what WebGPU calls so."""
+    """What a device allows, of what WebGPU calls so."""
     buffer_bytes = min(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"])
-    return Limits(
+    return SimpleNamespace(
         threads_per_block=min(limits["max-compute-invocations-per-workgroup"], limits["max-compute-workgroup-size-x"]),
         shared_bytes=limits["max-compute-workgroup-storage-size"],
-        buffer_bytes=buffer_bytes // ALIGNMENT * ALIGNMENT,
+        buffer_bytes=buffer_bytes // ALIGNMENT * ALIGNMENT,  # of one buffer
         buffers_per_kernel=limits["max-storage-buffers-per-shader-stage"],
         blocks_per_dimension=limits["max-compute-workgroups-per-dimension"],
     )

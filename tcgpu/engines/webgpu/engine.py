@@ -4,34 +4,32 @@ import time
 
 import numpy as np
 
+from tcgpu.engines import runtime
 from tcgpu.engines.facts import Facts
-from tcgpu.engines.kernel_language import parameters
-from tcgpu.engines.webgpu.device import ALIGNMENT, WIDTH, open_device
+from tcgpu.engines.kernel_language import cuda, parameters, uint32
+from tcgpu.engines.webgpu.device import ALIGNMENT, open_device
 from tcgpu.errors import EngineError, KernelError
 
 SMS, THREADS_PER_SM = 32, 2048  # WebGPU does not say what a GPU has: as many threads keep most of them busy
 # `wake`: seconds that it takes at most, and the first time at least; how much slower a clock may be than the fastest
 LONGEST_WAKE, FIRST_WAKE, SAME_SPEED = 1.5, 0.5, 1.05
 SPIN_BLOCKS = 1024
-SPIN = """\
-@group(0) @binding(0) var<uniform> params: vec4<u32>;
-@group(0) @binding(1) var<storage, read_write> words: array<u32>;
-@compute @workgroup_size(256)
-fn main(@builtin(local_invocation_id) thread: vec3<u32>) {
-  var x = thread.x + params.x;
-  for (var k = 0u; k < 20000u; k++) { x = x * 1664525u + 1013904223u; }
-  if (x == 7u) { words[0] = x; }  // else the loop would be left out
-}
-"""
-FILL = """\
-@group(0) @binding(0) var<uniform> params: vec4<u32>;
-@group(0) @binding(1) var<storage, read_write> words: array<u32>;
-@compute @workgroup_size(256)
-fn main(@builtin(local_invocation_id) thread: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>) {
-  let k = (group.y * WIDTHu + group.x) * 256u + thread.x;
-  if (k < params.x) { words[k] = params.y; }
-}
-""".replace("WIDTH", str(WIDTH))
+
+
+@runtime.kernel("void(uint32[::1], uint32)")
+def spin(words, x):
+    x += cuda.threadIdx.x
+    for _ in range(uint32(20_000)):
+        x = x * 1_664_525 + 1_013_904_223
+    if x == 7:  # else the loop would be left out
+        words[0] = x
+
+
+@runtime.kernel("void(uint32[::1], uint32)")
+def fill_words(words, value):
+    k = cuda.grid(1)
+    if k < words.size:
+        words[k] = value
 
 
 class Library:
@@ -91,7 +89,9 @@ class WebGpuArray:
         if isinstance(value, WebGpuArray):
             self.device.copy(value.buffer, value.offset, self.buffer, self.offset, self.nbytes)
         else:
-            self.device.write(self.buffer, self.offset, np.ascontiguousarray(value, self.dtype))
+            data = np.ascontiguousarray(value, self.dtype).reshape(-1).view(np.uint8)
+            data = np.append(data, np.zeros(-data.size % 4, np.uint8)) if data.size % 4 else data  # whole words
+            self.device.write(self.buffer, self.offset, data)
 
     def __array__(self, dtype=None, copy=None):
         words = np.empty(-(-self.nbytes // 4), np.uint32)
@@ -101,22 +101,8 @@ class WebGpuArray:
         return target if dtype is None else target.astype(dtype)
 
 
-class Event:
-    """All work before it; WebGPU tells only that all work is done."""
-
-    def __init__(self, device):
-        self.device = device
-
-    def query(self):
-        self.device.synchronize()
-        return True
-
-    def synchronize(self):
-        self.device.synchronize()
-
-
 class Engine:
-    """See `runtime`, whose functions of these names say what they do."""
+    """See `runtime`, whose functions of these names say what they do; what streams a graph in parts is not here."""
 
     name = "webgpu"
     estimates_time = False
@@ -146,7 +132,7 @@ class Engine:
                 words += [word & 0xFFFFFFFF, word >> 32][: 1 + (of.dtype.itemsize == 8)]
         params = np.array([*words, blocks], np.uint32).tobytes()
         bound = [args[number].bound for number, _ in text.arrays]
-        if len({buffer.number for buffer, *_ in bound}) < len(bound):
+        if len({buffer for buffer, *_ in bound}) < len(bound):
             self.check_apart(kernel, [args[number].buffer for number, _ in text.arrays], text)
         self.device.dispatch(pipeline, blocks, params, bound)
 
@@ -175,17 +161,16 @@ class Engine:
 
     def check_shape(self, kernel, threads, shared):
         """KernelError unless the device runs blocks of this shape."""
-        limits, name = self.device.limits, self.device.info.name
-        if threads > limits.threads_per_block:
-            raise KernelError(
-                f"a block of kernel {kernel.__name__} has {threads:,} threads; {name} allows "
-                f"{limits.threads_per_block:,}: give the method fewer threads"
-            )
-        if shared > limits.shared_bytes:
-            raise KernelError(
-                f"a block of kernel {kernel.__name__} has {shared:,} bytes of shared memory; {name} allows "
-                f"{limits.shared_bytes:,}: give the method a smaller block or tile"
-            )
+        limits = self.device.limits
+        for given, most, what, better in (
+            (threads, limits.threads_per_block, "threads", "fewer threads"),
+            (shared, limits.shared_bytes, "bytes of shared memory", "a smaller block or tile"),
+        ):
+            if given > most:
+                raise KernelError(
+                    f"a block of kernel {kernel.__name__} has {given:,} {what}; {self.device.info.name} allows "
+                    f"{most:,}: give the method {better}"
+                )
 
     def one_dimension(self, kernel, sizes):
         """The number of blocks, or threads, of a launch."""
@@ -209,11 +194,10 @@ class Engine:
             raise KernelError(f"kernel {kernel.__name__}: blocks of WebGPU cannot wait for each other")
         return max(1, min(device.threads_per_sm // threads, device.shared_per_sm // max(1, shared))) * device.sms
 
-    def carve_out(self, kernel, percent):
-        """WebGPU leaves it to the driver."""
+    def compile_ahead(self, *what):
+        """Kernels compile in milliseconds, caches are the driver's, and buffers to which nothing refers are freed."""
 
-    def compile_ahead(self, kernels):
-        """Kernels compile in milliseconds."""
+    carve_out = release_device_memory = compile_ahead
 
     # arrays
 
@@ -224,21 +208,17 @@ class Engine:
         return array
 
     def refill(self, array, fill):
+        words = WebGpuArray(self.device, -(-array.nbytes // 4), np.uint32, array.buffer, array.offset)
         if fill == 0:
-            self.device.clear(array.buffer, array.offset, -(-array.nbytes // 4) * 4)
-        elif array.size:
-            words = -(-array.nbytes // 4)
-            pipeline = self.device.pipeline(FILL, ("uniform", "read_write"), "fill")
-            params = np.array([words, fill & 0xFFFFFFFF, 0, 0], np.uint32).tobytes()
-            self.device.dispatch(pipeline, -(-words // 256), params, [array.bound])
+            self.device.clear(words.buffer, words.offset, words.nbytes)
+        else:
+            self.launch(fill_words, -(-words.size // 256), 256, (words, fill), 0, None)
 
     def to_device(self, array):
         if isinstance(array, WebGpuArray):
             return array
-        array = np.ascontiguousarray(array)
-        made = WebGpuArray(self.device, array.shape, array.dtype)
-        if array.size:
-            self.device.write(made.buffer, 0, _whole_words(array))
+        made = WebGpuArray(self.device, np.shape(array), array.dtype)
+        made[:] = array
         return made
 
     to_library = to_device
@@ -247,28 +227,10 @@ class Engine:
         copied = np.asarray(array)
         return lambda: copied
 
-    def copy_from_host(self, source, array):
-        array[:] = source
-
-    def copy_to_host(self, array, target):
-        target[...] = np.asarray(array)
-
-    def fill_from_host(self, array, fill):
-        piece = np.empty(array.size, array.dtype)
-        if array.size:
-            fill(0, piece)
-            array[:] = piece
-
-    def pinned(self, length, dtype):
-        return np.empty(length, dtype)
-
     # the device
 
     def synchronize(self):
         self.device.synchronize()
-
-    def event(self, timing=False):
-        return Event(self.device)
 
     def elapsed_ms(self, work, prepare=lambda: None, waits=False):
         prepare()
@@ -285,19 +247,16 @@ class Engine:
         if self.device.info.kind == "software" or self.device.timed_by == "clock":
             return
         begin, first = time.perf_counter(), self.fastest_spin is None
-        pipeline, sink = self.device.pipeline(SPIN, ("uniform", "read_write"), "spin"), self.device.buffer(16)
+        words = WebGpuArray(self.device, 1, np.uint32)
         spent = 0.0
         while spent < LONGEST_WAKE:
             self.device.start_timing()
-            self.device.dispatch(pipeline, SPIN_BLOCKS, b"", [(sink, 0, sink.nbytes)])
-            spin = self.device.stop_timing()
-            self.fastest_spin = min(spin, self.fastest_spin or spin)
+            self.launch(spin, SPIN_BLOCKS, 256, (words, 1), 0, None)
+            took = self.device.stop_timing()
+            self.fastest_spin = min(took, self.fastest_spin or took)
             spent = time.perf_counter() - begin
-            if spin <= SAME_SPEED * self.fastest_spin and (not first or spent > FIRST_WAKE):
+            if took <= SAME_SPEED * self.fastest_spin and (not first or spent > FIRST_WAKE):
                 return
-
-    def this_device(self):
-        return self.device.info.number
 
     def facts(self):
         info, limits = self.device.info, self.device.limits
@@ -314,18 +273,9 @@ class Engine:
     def kept_bytes(self):
         return 0
 
-    def release_device_memory(self):
-        """Buffers are freed when nothing refers to them."""
-
 
 def _fits(arg, of):
     """Whether an argument is of a parameter's type."""
     if of.dimensions:
         return getattr(arg, "dtype", None) == of.dtype and arg.ndim == of.dimensions
     return not getattr(arg, "shape", ())
-
-
-def _whole_words(array):
-    """The bytes of an array, with zeros up to a multiple of four."""
-    data = array.reshape(-1).view(np.uint8)
-    return data if data.size % 4 == 0 else np.append(data, np.zeros(-data.size % 4, np.uint8))

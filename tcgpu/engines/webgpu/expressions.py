@@ -36,6 +36,11 @@ class Parted(Exception):
     """Threads part before a barrier, or lanes of a warp wait for each other: the kernel needs masks."""
 
 
+def assigned(name, value):
+    """The statement that assigns an expression to a variable."""
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
 class Expressions(Integers):
     """The part of a `translator.Function` that translates expressions, and the lines of text that they need."""
 
@@ -132,17 +137,22 @@ class Expressions(Integers):
         return tuple(names) if names and is_cuda(self.named(node)) else ()
 
     def values(self, nodes):
-        """The values of some nodes, from left to right: what is in memory is read before the next one changes it."""
+        """The values of some nodes, from left to right."""
         found = []
         for node in nodes:
-            place = len(self.lines)
-            value = self.value(node)
-            if len(self.lines) > place:
-                later, self.lines = self.lines[place:], self.lines[:place]
-                found = list(map(self.held, found))
-                self.lines += later
+            found, value = self.held_before(found, lambda: self.value(node))  # noqa: B023
             found.append(value)
         return found
+
+    def held_before(self, values, work):
+        """(values, what `work` returns); values that are in memory are read before lines of `work` change it."""
+        place = len(self.lines)
+        done = work()
+        if len(self.lines) > place:
+            later, self.lines = self.lines[place:], self.lines[:place]
+            values = list(map(self.held, values))
+            self.lines += later
+        return values, done
 
     def value(self, node):
         number = self.literal(node)
@@ -213,86 +223,70 @@ class Expressions(Integers):
         text = " && ".join(part.text for part in parts)
         return Value(f"({text})", "bool", all(part.uniform for part in parts))
 
-    def captured(self, node, uniform):
-        """(the value of a node, the lines that compute it), of a part that some threads may not reach."""
+    def captured(self, work, uniform):
+        """(the value that `work` returns, the lines that compute it), of a part that some threads may not reach."""
         place, guard, flow = len(self.lines), self.guard, self.flow
-        self.guard, self.flow, self.depth = None, flow and uniform and not guard, self.depth + 1
-        if self.masked and self.waits([node]):
-            self.refuse(node, "threads wait for each other in a part of an expression: write it as a statement")
-        value = self.value(node)
+        self.guard, self.flow = None, flow and uniform and not guard
+        value = work()
         lines, self.lines = self.lines[place:], self.lines[:place]
-        self.guard, self.flow, self.depth = guard, flow, self.depth - 1
+        self.guard, self.flow = guard, flow
         return value, lines
 
-    def when(self, condition, lines):
-        """Lines under a condition, and the mask."""
-        self.line(f"if ({f'{self.guard} && ' if self.guard else ''}{condition}) {{")
-        self.lines += lines
-        self.line("}")
+    def on_paths(self, node, name, test, *sides):
+        """What a variable has after an `if` with these statements."""
+        statement = ast.If(test, *sides)
+        self.block([ast.fix_missing_locations(ast.copy_location(statement, node))])
+        return self.kept(name, node)
 
     def of_BoolOp(self, node):
         """`and`, `or`: the right side is computed only where it counts."""
         both, condition = isinstance(node.op, ast.And), self.condition_node is node
 
-        def checked(part, value):
-            if not condition and getattr(value, "type", "") != "bool":
-                self.refuse(node, f"`{ast.unparse(part)}` is no bool, and one of the numbers is chosen: use `if`")
-            return value
-
-        self.condition_node = node.values[0] if condition else None
-        found = checked(node.values[0], self.value(node.values[0]))
-        for each in node.values[1:]:
+        def part(each):
             self.condition_node = each if condition else None
-            if found.literal is not None:
-                if bool(found.literal) != both:
-                    return literal(bool(found.literal))
-                found = checked(each, self.value(each))
-                continue
-            found = self.numbers.cast(found, "bool")
-            if self.masked and self.waits([each]):
-                found = self.waited_for(found, each, both, checked)
-                continue
-            right, lines = self.captured(each, found.uniform)
-            right = self.numbers.cast(checked(each, right), "bool")
-            uniform = found.uniform and right.uniform
-            if lines:
-                name = self.slot("bool")
-                self.emit(f"{name} = {found.text};")
-                lines.append("  " * (self.depth + 1) + f"{name} = {right.text};")
-                self.when(name if both else f"!{name}", lines)
-                found = Value(name, "bool", uniform and not self.guard)
-            else:
-                found = Value(f"({found.text} {'&&' if both else '||'} {right.text})", "bool", uniform)
-        return found if found.literal is not None else self.numbers.cast(found, "bool")
+            return checked(each, self.value(each))
 
-    def waited_for(self, found, node, both, checked):
-        """With masks: `found and node`, or `or`, where threads wait for each other in `node`."""
-        name, mask, outer = self.slot("bool"), self.slot("bool"), self.guard
-        self.emit(f"{name} = {found.text};")
-        self.line(f"{mask} = {f'{outer} && ' if outer else ''}{name if both else f'!{name}'};")
-        self.guard = mask
-        self.emit(f"{name} = {self.numbers.cast(checked(node, self.value(node)), 'bool').text};")
-        self.guard = outer
-        return Value(name, "bool", False)
+        def checked(each, value):
+            if not condition and getattr(value, "type", "") != "bool":
+                self.refuse(node, f"`{ast.unparse(each)}` is no bool, and one of the numbers is chosen: use `if`")
+            return literal(bool(value.literal)) if value.literal is not None else self.numbers.cast(value, "bool")
+
+        found = part(node.values[0])
+        for each in node.values[1:]:
+            if found.literal is not None:
+                if found.literal != both:
+                    return found
+                found = part(each)
+                continue
+            waits, uniform = self.waits([each]), found.uniform
+            right, lines = (None, True) if waits else self.captured(lambda: part(each), uniform)  # noqa: B023
+            if lines:
+                name = f"{'both' if both else 'either'}.{each.lineno}.{each.col_offset}"
+                self.assign_name(name, found)
+                yes, no, right = (assigned(name, value) for value in (ast.Constant(True), ast.Constant(False), each))
+                known = ast.Name(name, ast.Load())
+                test = known if both else ast.UnaryOp(ast.Not(), known)
+                found = self.on_paths(node, name, test, [ast.If(each, [yes], [no]) if condition else right], [])
+                found = checked(each, found)
+            else:
+                right = self.numbers.cast(right, "bool")
+                text = f"({found.text} {'&&' if both else '||'} {right.text})"
+                found = Value(text, "bool", uniform and right.uniform)
+        return found
 
     def of_IfExp(self, node):
         test = self.condition(node.test, False)
         if test.literal is not None:
             return self.value(node.body if test.literal else node.orelse)
-        test = self.held(test)
-        (yes, lines), (no, other_lines) = (self.captured(each, test.uniform) for each in (node.body, node.orelse))
-        if isinstance(yes, Several) or isinstance(no, Several) or not isinstance(yes, Value):
-            self.refuse(node, "a choice is between two numbers in a kernel for WebGPU")
-        sides = [replace(each, type="i64") if each.type == "literal" else each for each in (yes, no)]
-        (a, b), kind, uniform = self.numbers.typed(*sides)
-        uniform = uniform and test.uniform
-        if not lines and not other_lines and "[" not in a.replace("params[", "") + b.replace("params[", ""):
-            return Value(f"select({b}, {a}, {test.text})", kind, uniform)
-        name, inner = self.slot(self.numbers.name(kind)), "  " * (self.depth + 1)
-        test = self.temporary(test)
-        self.when(test.text, [*lines, f"{inner}{name} = {a};"])
-        self.when(f"!{test.text}", [*other_lines, f"{inner}{name} = {b};"])
-        return Value(name, kind, uniform and not self.guard)
+        sides = node.body, node.orelse
+        if not self.waits(sides):
+            found = [self.captured(lambda: self.whole(self.value(each)), test.uniform) for each in sides]  # noqa: B023
+            if not any(lines or "[" in getattr(each, "text", "[").replace("params[", "") for each, lines in found):
+                (a, b), kind, uniform = self.numbers.typed(*(each for each, _ in found))
+                return Value(f"select({b}, {a}, {test.text})", kind, uniform and test.uniform)
+        name = f"choice.{node.lineno}.{node.col_offset}"
+        self.assign_name(f"{name}.", test)
+        return self.on_paths(node, name, ast.Name(f"{name}.", ast.Load()), *([assigned(name, each)] for each in sides))
 
     def of_Attribute(self, node):
         name = self.cuda_name(node)
@@ -355,7 +349,8 @@ class Expressions(Integers):
         first = self.value(node.slice.lower) if node.slice.lower else literal(0)
         if first.literal is not None and first.literal < 0:
             self.refuse(node, "a slice of a kernel for WebGPU is array[first:], and first is not negative")
-        first = self.short(self.numbers.cast(first, "u32"))
+        first = self.numbers.cast(first, "u32")
+        first = first if first.constant is not None else self.temporary(first)  # a variable may change later
         size = array.sizes[0] if array.sizes else unsigned("0u")
         offset = first if array.offset is None else self.numbers.operate("add", array.offset, first)
         left = self.numbers.operate("sub", size, self.numbers.extreme("min", [first, size]))
@@ -383,10 +378,6 @@ class Expressions(Integers):
             at = each if at is None else self.numbers.operate("add", at, each)
         return at.text if array.offset is None else self.numbers.operate("add", array.offset, at).text
 
-    def element(self, array, at):
-        """(text of an element, whether it is atomic)."""
-        return f"{array.name}[{at}]", array.name in self.module.atomic
-
     def load(self, array, index):
         at, kind = self.place(array, index), array.type
         self.module.read.add(array.name)
@@ -394,8 +385,7 @@ class Expressions(Integers):
         uniform = uniform and all(each.uniform for each in getattr(index, "items", (index,)))
 
         def word(at):
-            text, atomic = self.element(array, at)
-            return f"atomicLoad(&{text})" if atomic else text
+            return f"atomicLoad(&{array.name}[{at}])" if array.name in self.module.atomic else f"{array.name}[{at}]"
 
         if not self.module.in_words(array):
             return Value(word(at), kind, uniform)
@@ -414,8 +404,8 @@ class Expressions(Integers):
             self.module.written.add(array.name)
 
         def word(at, value):
-            text, atomic = self.element(array, at)
-            self.emit(f"atomicStore(&{text}, {value});" if atomic else f"{text} = {value};")
+            text = f"{array.name}[{at}]"
+            self.emit(f"atomicStore(&{text}, {value});" if array.name in self.module.atomic else f"{text} = {value};")
 
         if not self.module.in_words(array):
             word(at, value.text)

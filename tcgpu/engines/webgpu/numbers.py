@@ -14,7 +14,10 @@ WGSL = {"bool": "bool", "int32": "i32", "uint32": "u32", "int64": "i64", "uint64
 NUMPY = {kind: name for name, kind in WGSL.items()}
 BIG = ("i64", "u64")
 INFIX = {"add": "+", "sub": "-", "mul": "*", "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
-PAIR_CALLS = {"add": "add_64", "sub": "sub_64", "mul": "mul_64", "lshift": "shl_64"}  # the same for i64 and u64
+CALLS = {
+    "floordiv": "div_{}", "mod": "mod_{}", "rshift": "shr_{}",
+    "add": "add_64", "sub": "sub_64", "mul": "mul_64", "lshift": "shl_64",  # the same for i64 and u64
+}  # fmt: skip
 ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
 COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 
@@ -87,6 +90,15 @@ def literal(number):
     return Value("", "bool" if isinstance(number, bool) else "literal", True, number)
 
 
+def wrapped(number, kind):
+    """A whole number as one of this type."""
+    if kind == "bool":
+        return int(bool(number))
+    bits = 64 if kind in BIG else 32
+    number = int(number) & (1 << bits) - 1
+    return number - (number >> bits - 1 << bits) if kind[0] == "i" else number
+
+
 def unsigned(text, uniform=True):
     return Value(text, "u32", uniform)
 
@@ -106,28 +118,19 @@ class Numbers:
 
     def constant(self, number, kind):
         """The text of a number of this type; it wraps around."""
+        number = wrapped(number, kind)
         if kind == "bool":
             return str(bool(number)).lower()
-        bits = 64 if kind in BIG else 32
-        number = int(number) & (1 << bits) - 1
         if self.is_pair(kind):
-            return f"vec2<u32>({number & 0xFFFFFFFF}u, {number >> 32}u)"
-        if kind[0] == "u":
-            return f"{number}{'lu' if bits == 64 else 'u'}"
-        if number == 1 << bits - 1:  # there is no literal for the least one
-            return f"({-number + 1}{'li' if bits == 64 else ''} - {'1li' if bits == 64 else '1'})"
-        number -= number >> bits - 1 << bits
-        text = f"{number}{'li' if bits == 64 else ''}"
-        return f"({text})" if number < 0 else text
+            return f"vec2<u32>({number & 0xFFFFFFFF}u, {number >> 32 & 0xFFFFFFFF}u)"
+        ending = {"i32": "", "u32": "u", "i64": "li", "u64": "lu"}[kind]
+        if number == np.iinfo(NUMPY[kind]).min < 0:  # there is no literal for the least one
+            return f"({number + 1}{ending} - 1{ending})"
+        return f"({number}{ending})" if number < 0 else f"{number}{ending}"
 
     def known(self, number, kind):
         """A number of this type; it wraps around."""
-        text = self.constant(number, kind)
-        if kind == "bool":
-            return Value(text, kind, constant=int(bool(number)))
-        bits = 64 if kind in BIG else 32
-        number = int(number) & (1 << bits) - 1
-        return Value(text, kind, constant=number - (number >> bits - 1 << bits if kind[0] == "i" else 0))
+        return Value(self.constant(number, kind), kind, constant=wrapped(number, kind))
 
     def cast(self, value, kind):
         """The value as another type."""
@@ -201,20 +204,16 @@ class Numbers:
                 y %= 64 if kind in BIG else 32
             empty = y == 0 and name in ("floordiv", "mod")
             return self.known(0 if empty else getattr(operator, name)(x, y), kind)
-        if kind == "bool":
-            text = f"({a} != {b})" if name == "xor" else f"({a} {INFIX[name]} {b})"
-        elif name in ("floordiv", "mod"):
-            if kind == "u32" and right.literal:
-                text = f"({a} {'/' if name == 'floordiv' else '%'} {b})"
-            else:
-                text = f"{'div' if name == 'floordiv' else 'mod'}_{kind}({a}, {b})"
-        elif self.is_pair(kind) and name not in ("and_", "or_", "xor"):
-            text = f"{PAIR_CALLS.get(name) or f'shr_{kind}'}({a}, {b})"
-        elif name in INFIX:
-            text = f"({a} {INFIX[name]} {b})"
-        else:
+        sign = INFIX.get(name)
+        if kind == "bool" and name == "xor":
+            sign = "!="
+        elif kind == "u32" and right.literal:  # it is not 0
+            sign = sign or {"floordiv": "/", "mod": "%"}.get(name)
+        if sign and not (self.is_pair(kind) and name in CALLS):
+            return Value(f"({a} {sign} {b})", kind, uniform)
+        if name not in CALLS:
             raise NotInWgsl(f"the operation {name}")
-        return Value(text, kind, uniform)
+        return Value(f"{CALLS[name].format(kind)}({a}, {b})", kind, uniform)
 
     def inverted(self, value):
         """~value"""
@@ -222,7 +221,7 @@ class Numbers:
             return Value(f"!{value.text}", "bool", value.uniform)
         if value.literal is not None:
             return literal(not value.literal if isinstance(value.literal, bool) else ~value.literal)
-        if value.constant is not None and value.type != "bool":
+        if value.constant is not None:
             return self.known(~value.constant, value.type)
         return replace(value, text=f"(~{value.text})")
 
@@ -238,14 +237,12 @@ class Numbers:
         (a, b), kind, uniform = self.typed(left, right)
         if kind == "bool" and sign not in ("==", "!="):
             return self.compare(sign, self.cast(left, "i32"), self.cast(right, "i32"))
-        if not self.is_pair(kind):
-            text = f"({a} {sign} {b})"
-        elif sign in ("==", "!="):
-            text = f"all({a} == {b})" if sign == "==" else f"any({a} != {b})"
-        elif sign in ("<", ">"):
-            text = f"less_{kind}({a}, {b})" if sign == "<" else f"less_{kind}({b}, {a})"
-        else:
-            text = f"!less_{kind}({b}, {a})" if sign == "<=" else f"!less_{kind}({a}, {b})"
+        text = f"({a} {sign} {b})"
+        if self.is_pair(kind):
+            text = {
+                "==": f"all({a} == {b})", "<": f"less_{kind}({a}, {b})", "<=": f"!less_{kind}({b}, {a})",
+                "!=": f"any({a} != {b})", ">": f"less_{kind}({b}, {a})", ">=": f"!less_{kind}({a}, {b})",
+            }[sign]  # fmt: skip
         return Value(text, "bool", uniform)
 
     def extreme(self, name, values):

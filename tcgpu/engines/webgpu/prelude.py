@@ -1,4 +1,6 @@
-"""What a translated kernel calls, in WGSL: each text is put in front of a kernel that uses one of its functions."""
+"""What a translated kernel calls, in WGSL: a kernel has what it uses of `helpers`."""
+
+import re
 
 DIVISIONS = """\
 // Quotients are rounded down, and a division by 0 gives 0, as in NumPy. Vulkan leaves % of negative numbers undefined.
@@ -169,3 +171,12 @@ fn shuffled(lid: u32, value: u32, lane: u32) -> u32 {
 }
 fn ballot(lid: u32, value: bool) -> u32 { return subgroupBallot(value).x; }
 """
+
+
+def helpers(wide, subgroups, threads):
+    """Name of a function or variable -> its text, for blocks of so many threads on a device with these features."""
+    texts = [DIVISIONS, WIDE_DIVISIONS if wide else PAIRS, SAME, TOLD, COUNTS]
+    texts += [NUMBERED_ANY, SUBGROUPS] if subgroups else [ANY, WARPS]
+    text = "".join(texts).replace("THREADS", str(threads))
+    parts = re.findall(r"^(?://.*\n)*(?:fn|var).*\n(?:[ }].*\n)*", text, re.MULTILINE)
+    return {re.search(r"^(?:fn|var<\w+>) (\w+)", part, re.MULTILINE)[1]: part for part in parts}

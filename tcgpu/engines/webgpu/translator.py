@@ -58,10 +58,9 @@ RESERVED = frozenset(
     "static_assert static_cast std storage struct subroutine super switch target template texture this thread_local "
     "throw trait true try type typedef typeid typename typeof u32 u64 uniform union unless unorm unsafe unsized "
     "unsigned use using var varying vec2 vec3 vec4 virtual volatile wgsl where while with workgroup write writeonly "
-    "yield abs all any clamp distance length max min select sign step any_of_block anyone ballot count_of_block "
-    "from_i32 group_id lanes less_i64 less_u64 lid local_id main mask params product result same same_word "
-    "shared_words shr_i64 shr_u64 shuffled told div_i32 div_i64 div_u32 div_u64 mod_i32 mod_i64 mod_u32 mod_u64".split()
-)
+    "yield abs all any clamp distance length max min select sign step group_id lid local_id main mask params result "
+    "shared_words".split()
+) | frozenset(prelude.helpers(False, False, 0))
 
 
 FEATURES = frozenset({"int64", "int64-atomics", "subgroups-of-32", "ordered-barriers", "timestamps"})
@@ -72,7 +71,6 @@ class Text(NamedTuple):
 
     wgsl: str
     arrays: tuple  # (the number of the argument, whether it is written) for each buffer, in the order of bindings
-    sizes: tuple  # of each argument, how many words of `params` it takes
     shared_bytes: int  # of a block
 
 
@@ -130,7 +128,7 @@ class Module:
         for name in map(safe, self.kernel.py_func.__code__.co_varnames[: len(declared)]):
             names.append(f"{name}_" if name in names or re.search(r"^t\d+$|_\d+$", name) else name)
         self.taken = RESERVED | set(names)
-        given, sizes, bindings, lets, words = [], [], [], [], 0
+        given, bindings, lets, words = [], [], [], 0
         for number, (name, of) in enumerate(zip(names, declared, strict=True)):
             kind = WGSL.get(of.dtype.name)
             if kind is None or of.dimensions and kind == "bool":
@@ -154,7 +152,6 @@ class Module:
                 lets.append(f"  let {name} = {value};\n")
                 given.append(Value(name, kind))
             words += take
-            sizes.append(take)
         self.blocks = self.param(words)
         entry = Function(self, self.kernel.py_func, given)
         body = entry.translate()
@@ -174,44 +171,22 @@ class Module:
             f"  let lid = local_id.x;\n  let block = group_id.y * {WIDTH}u + group_id.x;\n"
             f"  if (block >= {self.blocks}) {{ return; }}\n{''.join(lets)}{body}}}"
         )
-        own = [main, *self.reached(main)]
+        own = [main, *self.reached(main, self.functions | prelude.helpers(self.wide, self.subgroups, self.threads))]
         if self.subgroups and any("any_of_block(" in each for each in own):
             own[0] = main = main.replace("{ return; }\n", f"{{ return; }}\n{prelude.FIRST_QUESTION}", 1)
-        text = "\n".join([*heads, "", *own, *self._helpers("\n".join(own))])
+        text = "\n".join([*heads, "", *own])
         arrays = tuple((number, name in self.written) for number, name, _ in bindings)
         shared = sum(int(size) for size in re.findall(r"^var<workgroup> \w+: array<\S+, (\d+)>;", text, re.MULTILINE))
-        return Text(text, arrays, tuple(sizes), 4 * shared)
+        return Text(text, arrays, 4 * shared)
 
-    def _helpers(self, text):
-        """The parts of the prelude that a text uses."""
-        if re.search(r"\b(div|mod)_[iu]32\(", text):
-            yield prelude.DIVISIONS
-        if not self.wide and "vec2<u32>" in text:
-            yield prelude.PAIRS
-        if self.wide and re.search(r"\b(div|mod)_[iu]64\(", text):
-            yield prelude.WIDE_DIVISIONS
-        if re.search(r"\bsame(_word)?\(", text):
-            yield prelude.SAME
-        warps = re.search(r"\b(ballot|shuffled)\(", text)
-        counts = re.search(r"\bcount_of_block\(", text)
-        by_memory = warps and not self.subgroups
-        parts = {
-            prelude.NUMBERED_ANY if self.subgroups else prelude.ANY: "any_of_block(" in text,
-            prelude.TOLD: counts or by_memory,
-            prelude.COUNTS: counts,
-            prelude.WARPS: by_memory,
-            prelude.SUBGROUPS: warps and self.subgroups,
-        }
-        yield from (part.replace("THREADS", str(self.threads)) for part, used in parts.items() if used)
-
-    def reached(self, text):
-        """The device functions that a text calls, directly or not: others were translated for what did not last."""
-        reached, left = [], [text]
+    def reached(self, text, functions):
+        """What a text calls, directly or not: other device functions were translated for what did not last."""
+        reached, left = set(), [text]
         while left:
-            for name in set(re.findall(r"\w+", left.pop())) & self.functions.keys() - set(reached):
-                reached.append(name)
-                left.append(self.functions[name])
-        return [text for name, text in self.functions.items() if name in reached]
+            new = set(re.findall(r"\w+", left.pop())) & functions.keys() - reached
+            reached |= new
+            left += map(functions.get, new)
+        return [text for name, text in functions.items() if name in reached]
 
     def function_waits(self, function):
         """What `waits` says of the body of a device function."""
@@ -360,8 +335,8 @@ class Function(Expressions):
         self.masked = module.masks and bool(self.waits(self.definition.body))
         self.texts = {}  # (name, ending) -> the name in WGSL
         self.varying = set()  # variables that differ between threads, and loops that these leave in different rounds
-        self.types_at = {}  # where paths meet -> {name: its type there}
-        self.lost = {}  # a loop -> variables that are of no use at its begin
+        self.wider = {}  # a variable -> types of it where paths meet: it is kept in these, too
+        self.begins = {}  # a loop -> {a variable: its type at the begin of each round, None if it is of no use there}
 
     def translate(self):
         """The text of the body."""
@@ -453,16 +428,23 @@ class Function(Expressions):
         if isinstance(value.literal, bool):
             value = Value(self.numbers.constant(value.literal, "bool"), "bool")
         kind = "i64" if value.type == "literal" else value.type
+        wider = [each for each in self.wider.get(name, ()) if self.joint(value, Value("", each)) == each != kind]
+        for each in (kind, *wider):
+            text = self.as_kind(name, each).text
+            if not (value.uniform and self.flow):
+                self.vary(text)
+            write = self.emit if text in self.varying else self.line  # what is the same for all threads needs no mask
+            write(f"{text} = {bare(self.numbers.cast(value, each).text)};")
+            value = self.env[name] = self.as_kind(name, kind)
+
+    def as_kind(self, name, kind):
+        """The variable as one of this type."""
         known = self.kinds.setdefault(name, [])
         if kind not in known:
             known.append(kind)
         text = self.variable(name, f"_{kind}" if kind != known[0] else "")
         self.declared[text] = self.numbers.name(kind)
-        if not (value.uniform and self.flow):
-            self.vary(text)
-        self.env[name] = Value(text, kind, text not in self.varying)
-        write = self.emit if text in self.varying else self.line  # what is the same for all threads needs no mask
-        write(f"{text} = {bare(self.numbers.cast(value, kind).text)};")
+        return Value(text, kind, text not in self.varying)
 
     def vary(self, what):
         """Note that a variable, or a loop, is not the same for all threads."""
@@ -470,7 +452,7 @@ class Function(Expressions):
             self.varying.add(what)
             self.again = True
 
-    def meet(self, place, *paths):
+    def meet(self, *paths):
         """The variables where paths of the program meet: each has one type there, or it is of no use afterwards."""
         joined = {}
         for name in dict.fromkeys(name for path in paths for name in path if " " not in name):
@@ -483,10 +465,10 @@ class Function(Expressions):
             elif len({each.text for each in values}) == 1:
                 joined[name] = replace(first, uniform=all(each.uniform for each in values))
             else:
-                kind, types = self.joint(*values), self.types_at.setdefault(place, {})
-                joined[name] = next((each for each in values if each.type == kind), None)
-                if kind and types.get(name) != kind:
-                    types[name] = kind
+                kind = self.joint(*values)
+                joined[name] = kind and self.as_kind(name, kind)
+                if kind and kind not in self.wider.setdefault(name, []):
+                    self.wider[name].append(kind)
                     self.again = True
         return joined
 
@@ -496,15 +478,6 @@ class Function(Expressions):
             return self.numbers.common(*values)
         except NotInWgsl:
             return None
-
-    def settle(self, place):
-        """At the end of a path: its variables take the types that they have where the paths meet."""
-        for name, kind in self.types_at.get(place, {}).items():
-            value = self.env.get(name)
-            if isinstance(value, Value):
-                kind = self.joint(value, Value("", kind))
-                if kind not in (None, value.type):
-                    self.assign_name(name, self.numbers.cast(value, kind))
 
     # ------------------------------------------------------------------------------------------------------ statements
 
@@ -592,12 +565,7 @@ class Function(Expressions):
             for each, item in zip(target.elts, value.items, strict=True):
                 self.assign(each, item)
         elif isinstance(target, ast.Subscript):
-            place = len(self.lines)
-            array, index = self.values([target.value, target.slice])
-            if len(self.lines) > place:  # they may change what the value is read from
-                later, self.lines = self.lines[place:], self.lines[:place]
-                value = self.held(value)
-                self.lines += later
+            (value,), (array, index) = self.held_before([value], lambda: self.values([target.value, target.slice]))
             self.store(array, index, value)
         elif isinstance(target, ast.Name):
             self.assign_name(target.id, value)
@@ -609,12 +577,7 @@ class Function(Expressions):
         if isinstance(node.target, ast.Subscript):
             array, index = self.values([node.target.value, node.target.slice])
             index = self.fixed(index)
-            left, place = self.load(array, index), len(self.lines)
-            right = self.value(node.value)
-            if len(self.lines) > place:
-                later, self.lines = self.lines[place:], self.lines[:place]
-                left = self.held(left)
-                self.lines += later
+            (left,), right = self.held_before([self.load(array, index)], lambda: self.value(node.value))
             self.store(array, index, self.numbers.operate(name, left, right))
             return
         left, right = self.values([node.target, node.value])
@@ -693,20 +656,19 @@ class Function(Expressions):
             return self.block(node.body if value.literal else node.orelse)
         if self.masked and not value.uniform and (waits or self.guard):
             return self.masked_if(node, value)
-        flow, before, paths, end = self.flow, self.env, [], (node, "end")
+        flow, before, paths = self.flow, self.env, []
         self.flow = flow and value.uniform
         self.line(f"if ({bare(value.text)}) {{")
         for k, body in enumerate((node.body, node.orelse)):
-            if k and (body or self.types_at.get(end)):
+            if k and body:
                 self.line("} else {")
             self.env = dict(before)
             self.depth += 1
             if self.block(body):
-                self.settle(end)
                 paths.append(self.env)
             self.depth -= 1
         self.line("}")
-        self.env = self.meet(end, *paths) if paths else before
+        self.env = self.meet(*paths) if paths else before
         self.flow = flow and not (self.loops and self.loops[-1].varies) and "return" not in self.varying
         return bool(paths)
 
@@ -722,11 +684,10 @@ class Function(Expressions):
             self.masks.append(mask)
             self.guard = mask
             if self.block(body):
-                self.settle((node, "end"))
                 paths.append(self.env)
             self.masks.pop()
         self.guard, self.flow = outer, flow
-        self.env = self.meet((node, "end"), *paths) if paths else before
+        self.env = self.meet(*paths) if paths else before
         return bool(paths)
 
     def loop(self, node, head, step=""):
@@ -736,8 +697,8 @@ class Function(Expressions):
         loop = Loop(node, self.waits([node]), False, False, len(self.masks))
         loop.varies = loop.key in self.varying
         loop.masked = self.masked and loop.varies and bool(loop.waits or self.guard)
-        self.settle((node, "begin"))
-        self.env = self.env | dict.fromkeys(self.lost.get(node, ()))
+        known = self.begins.setdefault(node, {})
+        self.env = self.env | {name: kind and self.as_kind(name, kind) for name, kind in known.items()}
         self.loops.append(loop)
         flow, before = self.flow, dict(self.env)
         self.flow = flow and not loop.varies
@@ -752,47 +713,28 @@ class Function(Expressions):
             if not value.uniform:
                 self.leave(loop)
             self.flow = self.flow and not loop.varies
-            if value.literal is None:
-                after, lines = self.leaving(node)
-                if lines:
-                    self.line(f"if (!{value.text}) {{")
-                    self.lines += [*lines, "  " * (self.depth + 1) + "break;"]
-                    self.line("}")
-                elif len(self.lines) == start:
-                    head = f"for (; {bare(value.text)}; {step})" if step else f"while ({bare(value.text)})"
-                    self.lines[place], step = self.lines[place].replace("loop", head), ""
-                else:
-                    self.line(f"if (!{value.text}) {{ break; }}")
-            else:
-                after = None
+            after = dict(self.env) if value.literal is None else None
+            if after is not None and len(self.lines) == start:
+                head = f"for (; {bare(value.text)}; {step})" if step else f"while ({bare(value.text)})"
+                self.lines[place], step = self.lines[place].replace("loop", head), ""
+            elif after is not None:
+                self.line(f"if (!{value.text}) {{ break; }}")
             self.enter(node)
             if self.block(node.body):
-                self.settle((node, "begin"))
                 loop.nexts.append(self.env)
             if step:
                 self.line(f"continuing {{ {step}; }}")
             self.depth -= 1
             self.line("}")
         self.loops.pop()
-        around = self.meet((node, "begin"), before, *loop.nexts)
-        lost = {name for name, value in around.items() if value is None and before.get(name) is not None}
-        if lost and not self.again:
-            self.lost[node] = self.lost.get(node, set()) | lost
-            self.again = True
+        for name, value in self.meet(before, *loop.nexts).items():
+            kind, was = getattr(value, "type", None), before.get(name)
+            if isinstance(was, Value) and kind != was.type or value is None is not was and not self.again:
+                known[name], self.again = kind, True
         self.flow = flow and "return" not in self.varying
         paths = [path for path in (after, *loop.breaks) if path is not None]
-        self.env = self.meet((node, "end"), *paths) if paths else before
+        self.env = self.meet(*paths) if paths else before
         return bool(paths)
-
-    def leaving(self, node):
-        """(variables, lines that settle them) of the threads that leave a loop because of its condition."""
-        place, inside = len(self.lines), dict(self.env)
-        self.depth += 1
-        self.settle((node, "end"))
-        self.depth -= 1
-        lines, self.lines = self.lines[place:], self.lines[:place]
-        after, self.env = self.env, inside
-        return after, lines
 
     def enter(self, node):
         """Begin a round: the variable of a `for`."""
@@ -813,20 +755,13 @@ class Function(Expressions):
         value = head()
         after = None
         if value.literal is None:
-            value = self.short(value)
-            if self.types_at.get((node, "end")):
-                self.guard = self.slot("bool")
-                self.line(f"{self.guard} = {now} && !{value.text};")
-            after, lines = self.leaving(node)
-            self.lines += lines
-            self.guard = now
+            after = dict(self.env)
             self.line(f"{now} = {now} && {value.text};")
         self.line(f"{inside} = {now};")
         asked = len(self.lines)
         self.line(f"if (!any_of_block(lid, {inside})) {{ break; }}")
         self.enter(node)
         if self.block(node.body):
-            self.settle((node, "begin"))
             loop.nexts.append(self.env)
         self.masks.pop()
         if step:
@@ -913,14 +848,13 @@ class Function(Expressions):
         return numbers.cast(far, kind).text
 
     def do_Break(self, node):
-        return self.jump("break;", "end", self.loops[-1].breaks, self.loops[-1].masks)
+        return self.jump("break;", self.loops[-1].breaks, self.loops[-1].masks)
 
     def do_Continue(self, node):
-        return self.jump("continue;", "begin", self.loops[-1].nexts, ())
+        return self.jump("continue;", self.loops[-1].nexts, ())
 
-    def jump(self, text, place, paths, masks):
+    def jump(self, text, paths, masks):
         loop = self.loops[-1]
-        self.settle((loop.node, place))
         paths.append(dict(self.env))
         if loop.masked:
             self.clear([*masks, *self.masks[loop.depth :]])
