@@ -454,6 +454,25 @@ def warps(i, u, I, U, out):  # noqa: E741
         out[6, t] = cuda.ballot_sync(odd, lane % 3 == 0)
 
 
+@kernel(OF_NUMBERS)
+def repeated_conditions(i, u, I, U, out):  # noqa: E741
+    """The same condition twice: what is under the first one changes it."""
+    t = cuda.grid(1)
+    k, n = uint32(t), uint32(t)
+    if k < 40:
+        k += 30
+        out[0, t] = 1
+    if k < 40:
+        k += 30
+        out[1, t] = 1
+    while n < 40:
+        n += 7
+    while n < 40:
+        out[2, t] = 1
+        n += 7
+    out[3, t] = k * 1000 + n
+
+
 @kernel("void(int32[::1], uint32[::1], int64[::1], int64[:, ::1])")
 def atomics(i, u, I, out):  # noqa: E741
     """Of threads that change the same elements; and what they return to a thread that is alone with its element."""
@@ -489,7 +508,7 @@ def atomics(i, u, I, out):  # noqa: E741
 
 KERNELS = [
     types_of_results, quotients, shifts_and_bits, variables_change_their_type, loops, conditions, functions, tuples,
-    names, barriers, threads_that_end_early, warps,
+    names, barriers, threads_that_end_early, warps, repeated_conditions,
 ]  # fmt: skip
 
 

@@ -281,16 +281,19 @@ def safe(name):
     return f"{name}_" if name in RESERVED else name
 
 
+MASKED = r"( *)(if \(t\d+\) {)"  # how a block under a mask begins
+
+
 def in_blocks(lines):
     """Lines with a block for those that follow each other under the same mask."""
     found, opened, closed = [], [], None
     for line in lines:
-        one = re.fullmatch(r"( *)(if \(t\d+\) {) (.*) }", line)
-        parts = [one[1] + one[2], f"{one[1]}  {one[3]}", f"{one[1]}}}"] if one else [line]
+        one = re.fullmatch(rf"{MASKED} (.*) }}", line)
+        parts = [f"{one[1]}{one[2]}", f"{one[1]}  {one[3]}", f"{one[1]}}}"] if one else [line]
         for part in parts:
             if part.lstrip().startswith("}") and opened:
                 closed = opened.pop()
-            elif closed and part == found[closed] and not changes(found[closed:]):
+            elif closed and part == found[closed] and re.fullmatch(MASKED, part) and not changes(found[closed:]):
                 found.pop()
                 opened.append(closed)
                 continue
