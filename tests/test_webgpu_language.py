@@ -473,6 +473,17 @@ def repeated_conditions(i, u, I, U, out):  # noqa: E741
     out[3, t] = k * 1000 + n
 
 
+NEVER = False
+
+
+@kernel(OF_NUMBERS)
+def loops_that_are_left_out(i, u, I, U, out):  # noqa: E741
+    t = cuda.grid(1)
+    while NEVER and t < 50:
+        out[0, t] += 1
+    out[1, t] = 5
+
+
 @kernel("void(int32[::1], uint32[::1], int64[::1], int64[:, ::1])")
 def atomics(i, u, I, out):  # noqa: E741
     """Of threads that change the same elements; and what they return to a thread that is alone with its element."""
@@ -508,7 +519,7 @@ def atomics(i, u, I, out):  # noqa: E741
 
 KERNELS = [
     types_of_results, quotients, shifts_and_bits, variables_change_their_type, loops, conditions, functions, tuples,
-    names, barriers, threads_that_end_early, warps, repeated_conditions,
+    names, barriers, threads_that_end_early, warps, repeated_conditions, loops_that_are_left_out,
 ]  # fmt: skip
 
 

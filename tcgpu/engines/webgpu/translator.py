@@ -852,7 +852,12 @@ class Function(Expressions):
 
     def do_While(self, node):
         together = self.agree(self.waits([node]))
-        return self.loop(node, lambda: self.condition(node.test, together))
+
+        def head():
+            value = self.condition(node.test, together)
+            return Value("false", "bool") if value.literal is False else value
+
+        return self.loop(node, head)
 
     def do_For(self, node):
         if isinstance(node.iter, ast.Tuple):
