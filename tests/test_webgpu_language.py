@@ -484,6 +484,15 @@ def loops_that_are_left_out(i, u, I, U, out):  # noqa: E741
     out[1, t] = 5
 
 
+@kernel(OF_NUMBERS)
+def slices_that_stay(i, u, I, U, out):  # noqa: E741
+    """A slice begins where it began, also when the variable goes on."""
+    k = uint32(1)
+    tail = I[k:]
+    k += 1
+    out[0, cuda.grid(1)] = tail[0] + k
+
+
 @kernel("void(int32[::1], uint32[::1], int64[::1], int64[:, ::1])")
 def atomics(i, u, I, out):  # noqa: E741
     """Of threads that change the same elements; and what they return to a thread that is alone with its element."""
@@ -520,6 +529,7 @@ def atomics(i, u, I, out):  # noqa: E741
 KERNELS = [
     types_of_results, quotients, shifts_and_bits, variables_change_their_type, loops, conditions, functions, tuples,
     names, barriers, threads_that_end_early, warps, repeated_conditions, loops_that_are_left_out,
+    slices_that_stay,
 ]  # fmt: skip
 
 

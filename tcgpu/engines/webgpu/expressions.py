@@ -355,7 +355,7 @@ class Expressions(Integers):
         first = self.value(node.slice.lower) if node.slice.lower else literal(0)
         if first.literal is not None and first.literal < 0:
             self.refuse(node, "a slice of a kernel for WebGPU is array[first:], and first is not negative")
-        first = self.short(self.numbers.cast(first, "u32"))
+        first = self.temporary(self.numbers.cast(first, "u32"))
         size = array.sizes[0] if array.sizes else unsigned("0u")
         offset = first if array.offset is None else self.numbers.operate("add", array.offset, first)
         left = self.numbers.operate("sub", size, self.numbers.extreme("min", [first, size]))
