@@ -380,7 +380,9 @@ class Function(Expressions):
                 if arg.arg in stored and isinstance(inside, (Value, Several)):
                     self.assign_name(arg.arg, inside)  # WGSL cannot assign to a parameter
             given = self.made and self.made.masked
-            if given or self.masked and any(map(returns, self.definition.body[:-1])):
+            *before, last = self.definition.body
+            early = any(map(returns, before)) or returns(last) and not isinstance(last, ast.Return)
+            if given or self.masked and early:
                 self.guard = self.slot("bool")
                 self.masks = [self.guard]
                 self.line(f"{self.guard} = {'mask' if given else 'true'};")
@@ -633,9 +635,12 @@ class Function(Expressions):
             self.returns(items)
         elif not self.guard:
             self.line("return;")
-        if self.guard:
+        if self.guard and self.flow:
             if node is not self.definition.body[-1]:
-                self.clear([*self.masks, *(mask for loop in self.loops for mask in loop.masks)])
+                self.line("return result;" if self.made and items else "return;")
+        elif self.guard:
+            self.vary("return under a mask")
+            self.clear([*self.masks, *(mask for loop in self.loops for mask in loop.masks)])
         elif not self.flow:
             for loop in self.loops:
                 self.leave(loop)
@@ -737,7 +742,8 @@ class Function(Expressions):
         if node.orelse:
             self.refuse(node, "a loop has no else in a kernel for WebGPU")
         loop = Loop(node, self.waits([node]), False, False, len(self.masks))
-        loop.varies = loop.key in self.varying
+        # when the last thread has returned, a condition may stay true that is the same for all of them
+        loop.varies = loop.key in self.varying or isinstance(node, ast.While) and "return under a mask" in self.varying
         loop.masked = self.masked and loop.varies and bool(loop.waits or self.guard)
         self.settle((node, "begin"))
         self.env = self.env | dict.fromkeys(self.lost.get(node, ()))
