@@ -233,6 +233,11 @@ def variables_change_their_type(i, u, I, U, out):  # noqa: E741
             z = int64(-n)
             break
     out[4, t] = z
+    if t % 2:
+        both = uint32(t)
+    else:
+        both = int32(-t)
+    out[10, t] = both
     flag, pair = t % 2 == 0, (1, t)
     for _ in range(3):
         flag = not flag

@@ -489,7 +489,7 @@ class Function(Expressions):
                 joined[name] = replace(first, uniform=all(each.uniform for each in values))
             else:
                 kind, types = self.joint(*values), self.types_at.setdefault(place, {})
-                joined[name] = next((each for each in values if each.type == kind), None)
+                joined[name] = kind and replace(first, type=kind, uniform=all(each.uniform for each in values))
                 if kind and types.get(name) != kind:
                     types[name] = kind
                     self.again = True
