@@ -233,6 +233,11 @@ def variables_change_their_type(i, u, I, U, out):  # noqa: E741
             z = int64(-n)
             break
     out[4, t] = z
+    if t % 2:
+        both = uint32(t)
+    else:
+        both = int32(-t)
+    out[10, t] = both
     flag, pair = t % 2 == 0, (1, t)
     for _ in range(3):
         flag = not flag
@@ -458,6 +463,123 @@ def warps(i, u, I, U, out):  # noqa: E741
         out[6, t] = cuda.ballot_sync(odd, lane % 3 == 0)
 
 
+@kernel(OF_NUMBERS)
+def repeated_conditions(i, u, I, U, out):  # noqa: E741
+    """The same condition twice: what is under the first one changes it."""
+    t = cuda.grid(1)
+    k, n = uint32(t), uint32(t)
+    if k < 40:
+        k += 30
+        out[0, t] = 1
+    if k < 40:
+        k += 30
+        out[1, t] = 1
+    while n < 40:
+        n += 7
+    while n < 40:
+        out[2, t] = 1
+        n += 7
+    out[3, t] = k * 1000 + n
+
+
+NEVER = False
+
+
+@kernel(OF_NUMBERS)
+def loops_that_are_left_out(i, u, I, U, out):  # noqa: E741
+    t = cuda.grid(1)
+    while NEVER and t < 50:
+        out[0, t] += 1
+    out[1, t] = 5
+
+
+@kernel(OF_NUMBERS)
+def slices_that_stay(i, u, I, U, out):  # noqa: E741
+    """A slice begins where it began, also when the variable goes on."""
+    k = uint32(1)
+    tail = I[k:]
+    k += 1
+    out[0, cuda.grid(1)] = tail[0] + k
+
+
+@kernel(OF_NUMBERS)
+def whole_blocks_that_end(i, u, I, U, out):  # noqa: E741
+    """All threads of a block return: from a loop without another end, and in front of one that would have none."""
+    t, block = cuda.grid(1), cuda.blockIdx.x
+    k = uint32(0)
+    while True:
+        k += 1
+        out[0, t] = out[0, t] * 3 + cuda.popc(cuda.ballot_sync(ALL_LANES, t % 5 > k))
+        if block == 2 and k > 2:
+            return
+        if k > 4:
+            break
+    if block == 1:
+        return
+    k = uint32(0)
+    while k < 10:
+        k += 5 * (1 - block)
+        out[1, t] += cuda.any_sync(ALL_LANES, t == k)
+
+
+@kernel(OF_NUMBERS)
+def lanes_that_end(i, u, I, U, out):  # noqa: E741
+    """They return from a loop without another end, and none does more than its own rounds."""
+    t = cuda.grid(1)
+    k = uint32(0)
+    while True:
+        k += 1
+        out[0, t] = out[0, t] * 3 + cuda.popc(cuda.ballot_sync(ALL_LANES, t % 5 > k))
+        if k > t % 9:
+            return
+
+
+@kernel(OF_NUMBERS)
+def lanes_that_end_in_the_last_statement(i, u, I, U, out):  # noqa: E741
+    t = cuda.grid(1)
+    for k in range(4):
+        if t % 5 == k:
+            return
+        out[0, t] = out[0, t] * 33 + cuda.popc(cuda.ballot_sync(ALL_LANES, t % 3 == 1))
+
+
+@kernel(OF_NUMBERS)
+def lanes_that_end_under_a_condition(i, u, I, U, out):  # noqa: E741
+    t = cuda.grid(1)
+    if u.size > 2:
+        if t % 5 == 1:
+            return
+        out[0, t] = cuda.popc(cuda.ballot_sync(ALL_LANES, t % 3 == 1))
+
+
+@cuda.jit(device=True)
+def chosen(warp, x):
+    if warp == 1:
+        return cuda.ballot_sync(ALL_LANES, x % 3 == 1)
+    else:
+        return uint32(x)
+
+
+@cuda.jit(device=True)
+def votes_in_steps(step, x):
+    """For ever, if the step is 0."""
+    k, votes = uint32(0), 0
+    while k < 10:
+        votes = votes * 3 + cuda.popc(cuda.ballot_sync(ALL_LANES, x % 3 == k % 3))
+        k += step
+    return votes
+
+
+@kernel(OF_NUMBERS)
+def functions_for_some_warps(i, u, I, U, out):  # noqa: E741
+    """A function that ends with a choice; and one with a loop, which in a block without such warps would never end."""
+    t, warp = cuda.grid(1), cuda.threadIdx.x >> 5
+    out[0, t] = chosen(warp, t)
+    step = uint32(3 * (1 - cuda.blockIdx.x % 2))
+    if warp + cuda.blockIdx.x % 2 * 100 < 3:
+        out[1, t] = votes_in_steps(step, t)
+
+
 @kernel("void(int32[::1], uint32[::1], int64[::1], int64[:, ::1])")
 def atomics(i, u, I, out):  # noqa: E741
     """Of threads that change the same elements; and what they return to a thread that is alone with its element."""
@@ -493,7 +615,9 @@ def atomics(i, u, I, out):  # noqa: E741
 
 KERNELS = [
     types_of_results, quotients, shifts_and_bits, variables_change_their_type, loops, conditions, functions, tuples,
-    names, barriers, threads_that_end_early, warps,
+    names, barriers, threads_that_end_early, warps, repeated_conditions, loops_that_are_left_out, slices_that_stay,
+    whole_blocks_that_end, lanes_that_end, lanes_that_end_in_the_last_statement, lanes_that_end_under_a_condition,
+    functions_for_some_warps,
 ]  # fmt: skip
 
 

@@ -256,16 +256,19 @@ def safe(name):
     return f"{name}_" if name in RESERVED else name
 
 
+MASKED = r"( *)(if \(t\d+\) {)"  # how a block under a mask begins
+
+
 def in_blocks(lines):
     """Lines with a block for those that follow each other under the same mask."""
     found, opened, closed = [], [], None
     for line in lines:
-        one = re.fullmatch(r"( *)(if \(t\d+\) {) (.*) }", line)
-        parts = [one[1] + one[2], f"{one[1]}  {one[3]}", f"{one[1]}}}"] if one else [line]
+        one = re.fullmatch(rf"{MASKED} (.*) }}", line)
+        parts = [f"{one[1]}{one[2]}", f"{one[1]}  {one[3]}", f"{one[1]}}}"] if one else [line]
         for part in parts:
             if part.lstrip().startswith("}") and opened:
                 closed = opened.pop()
-            elif closed and part == found[closed] and not changes(found[closed:]):
+            elif closed and part == found[closed] and re.fullmatch(MASKED, part) and not changes(found[closed:]):
                 found.pop()
                 opened.append(closed)
                 continue
@@ -352,7 +355,9 @@ class Function(Expressions):
                 if arg.arg in stored and isinstance(inside, (Value, Several)):
                     self.assign_name(arg.arg, inside)  # WGSL cannot assign to a parameter
             given = self.made and self.made.masked
-            if given or self.masked and any(map(returns, self.definition.body[:-1])):
+            *before, last = self.definition.body
+            early = any(map(returns, before)) or returns(last) and not isinstance(last, ast.Return)
+            if given or self.masked and early:
                 self.guard = self.slot("bool")
                 self.masks = [self.guard]
                 self.line(f"{self.guard} = {'mask' if given else 'true'};")
@@ -593,9 +598,12 @@ class Function(Expressions):
             self.returns(items)
         elif not self.guard:
             self.line("return;")
-        if self.guard:
+        if self.guard and self.flow:
             if node is not self.definition.body[-1]:
-                self.clear([*self.masks, *(mask for loop in self.loops for mask in loop.masks)])
+                self.line("return result;" if self.made and items else "return;")
+        elif self.guard:
+            self.vary("return under a mask")
+            self.clear([*self.masks, *(mask for loop in self.loops for mask in loop.masks)])
         elif not self.flow:
             for loop in self.loops:
                 self.leave(loop)
@@ -695,7 +703,8 @@ class Function(Expressions):
         if node.orelse:
             self.refuse(node, "a loop has no else in a kernel for WebGPU")
         loop = Loop(node, self.waits([node]), False, False, len(self.masks))
-        loop.varies = loop.key in self.varying
+        # when the last thread has returned, a condition may stay true that is the same for all of them
+        loop.varies = loop.key in self.varying or isinstance(node, ast.While) and "return under a mask" in self.varying
         loop.masked = self.masked and loop.varies and bool(loop.waits or self.guard)
         known = self.begins.setdefault(node, {})
         self.env = self.env | {name: kind and self.as_kind(name, kind) for name, kind in known.items()}
@@ -784,7 +793,12 @@ class Function(Expressions):
 
     def do_While(self, node):
         together = self.agree(self.waits([node]))
-        return self.loop(node, lambda: self.condition(node.test, together))
+
+        def head():
+            value = self.condition(node.test, together)
+            return Value("false", "bool") if value.literal is False else value
+
+        return self.loop(node, head)
 
     def do_For(self, node):
         if isinstance(node.iter, ast.Tuple):
