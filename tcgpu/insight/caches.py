@@ -106,9 +106,9 @@ def beside(sector, block):
     order = np.lexsort((sector, block))
     of_two = sector[order] >> 1
     begins = np.flatnonzero(np.diff(of_two, prepend=-1) | np.diff(block[order], prepend=-1))
-    ends = np.append(begins[1:], order.size)
+    lengths = np.diff(begins, append=order.size)
     found = np.zeros(order.size, bool)
-    found[order] = repeat(sector[order[begins]] != sector[order[ends - 1]], ends - begins)
+    found[order] = repeat(sector[order[begins]] != sector[order[begins + lengths - 1]], lengths)
     return found
 
 
