@@ -1,7 +1,8 @@
 """Where the sectors that a sample reads are found: in the L1 cache, in the L2 cache, or in memory.
 
 A cache keeps what was read last. A sector that a unit reads again is found if what the units on the same multiprocessor
-touch in between fits into the cache: all of them are taken to touch as many sectors as this one. A sector that a unit
+touch in between fits into the cache: all of them are taken to touch as many lines as this one. A line has a place in
+the L1 cache for each of its sectors, however few of them are read. A sector that a unit
 reads for the first time is found if another unit has brought it, of those whose sectors fit. How likely that is follows
 from how many of the sampled units touch it. Where rounds of loops were left out, or a unit was cut, others would read
 fewer new sectors than those that were traced: their number grows as a power of the time, by Heaps' law.
@@ -17,8 +18,8 @@ from tcgpu.insight.sampling import BESIDE, GROUP
 
 ARRAY_SHIFT = MEMORY_SHIFT - SECTOR.bit_length() + 1  # of the number of a sector: its array
 
+LINE = 4  # sectors of a line
 L1_USED = 0.9  # of the L1 cache
-L2_USED = 0.62  # of the L2 cache: its halves keep copies of what the other half has
 
 
 class Sectors(NamedTuple):
@@ -29,9 +30,10 @@ class Sectors(NamedTuple):
     first: np.ndarray  # whether the block touches the sector for the first time
     new: np.ndarray  # of a sector that is touched first: how likely it is that no round that was left out has done so
     fresh: np.ndarray  # how many sectors are touched first, by what the row stands for
-    between: np.ndarray  # how many other sectors it has touched since the last time, otherwise
+    between: np.ndarray  # how many lines it has touched since the last time, otherwise
     popularity: np.ndarray  # of a sector that is touched first: the share of the other units that touch it
     written: np.ndarray  # whether the kernel writes to the sector
+    beside: np.ndarray  # whether the block also touches the other sector of the same 64 bytes
     private: float  # the share of a warp's sectors that no other warp of its group touches
 
 
@@ -54,7 +56,7 @@ def sectors_of(sample):
     if sample.groups and group.size:
         alone = distinct_pairs(warps_of(events)[step[group]], sector[group])[0].size
         private = distinct_pairs(block[group], sector[group])[0].size / alone
-    return Sectors(request, block, first, new, fresh, between, popularity, written, private)
+    return Sectors(request, block, first, new, fresh, between, popularity, written, beside(sector, block), private)
 
 
 def _of_block(sample, begin, end):
@@ -72,15 +74,42 @@ def _of_block(sample, begin, end):
     order = np.lexsort((request, warp[step], time[step]))
     request, sector, step = request[order], sector[order], step[order] + begin
 
-    order = np.argsort(sector, kind="stable")
-    places = 1 + np.flatnonzero(np.diff(sector[order]) == 0)
-    first, since = np.ones(request.size, bool), np.zeros(request.size, np.int32)
-    first[order[places]] = False
-    since[order[places]] = order[places] - order[places - 1]
     weight = sample.weight[step]
+    since = since_last(sector)
+    first = since == 0
     new = share_of_new(sector, sample.group[step], weight, first, sample.sizes)
-    touched = np.append(0, np.cumsum(first * new * weight))  # sectors touched first, up to each row
+    touched = touched_in(since_last(sector // LINE), weight)
     return request, sector, first, new.astype(np.float32), touched[since].astype(np.float32)
+
+
+def since_last(numbers):
+    """For each row, how many rows ago the same number was there; 0 if never."""
+    order = np.argsort(numbers, kind="stable")
+    places = 1 + np.flatnonzero(np.diff(numbers[order]) == 0)
+    since = np.zeros(numbers.size, np.int32)
+    since[order[places]] = order[places] - order[places - 1]
+    return since
+
+
+def touched_in(since, weight):
+    """How many different numbers are in 0, 1, ... rows that follow each other, on average.
+
+    Another row has another number if that was not in the rows before: as often as its last time is longer ago.
+    """
+    ago = np.where(since == 0, since.size, since)
+    longer = 1 - np.cumsum(bincount(ago, weight, since.size + 1)) / max(1e-9, weight.sum())
+    return np.append(0, np.cumsum(longer[:-1]))
+
+
+def beside(sector, block):
+    """For each row of Sectors whether the block also touches the other sector of the same 64 bytes."""
+    order = np.lexsort((sector, block))
+    of_two = sector[order] >> 1
+    begins = np.flatnonzero(np.diff(of_two, prepend=-1) | np.diff(block[order], prepend=-1))
+    lengths = np.diff(begins, append=order.size)
+    found = np.zeros(order.size, bool)
+    found[order] = repeat(sector[order[begins]] != sector[order[begins + lengths - 1]], lengths)
+    return found
 
 
 def other_blocks(sector, block, weight, first, fresh):
@@ -137,22 +166,25 @@ def found_in(sectors, sample, gpu, resident, shared, touched_bytes, running=1.0)
     touched_bytes: of memory that the launch touches; what a launch before it has left in L2 is found there.
     running: the share of these blocks' warps that run: those beside a task that outlasts the others have ended.
     """
-    l1_sectors = L1_USED * max(32 << 10, gpu.l1_bytes - resident * (shared + 1024)) / SECTOR
-    l2_bytes = L2_USED * gpu.l2_bytes
+    in_shared = max(gpu.generation.least_shared, resident * (shared + 1024))
+    l1_sectors = L1_USED * max(32 << 10, gpu.l1_bytes - in_shared) / SECTOR
+    l2_bytes = gpu.generation.l2_used * gpu.l2_bytes
     warps = sample.warps
     private = max(1 / warps, sectors.private ** float(np.log(warps) / np.log(GROUP))) if warps > 1 else 1.0
     of_units = sectors.block < sample.chosen.size
     a_unit = max(1.0, np.average(
         bincount(sectors.block[of_units], sectors.fresh[of_units], sample.chosen.size), weights=1 / sample.expected
     ))  # fmt: skip
-    again = sectors.between * max(1.0, running * resident * warps * private) < l1_sectors
+    together = running * resident * warps * private  # warps of a multiprocessor, as if each had its own lines
+    again = sectors.between * max(1.0, together) < l1_sectors / LINE
+    again_in_l2 = sectors.between * max(1.0, together * gpu.sms) < l2_bytes / SECTOR / gpu.generation.l2_line
     stays_new = share_of_first(sectors, sample)[sectors.block] * sectors.new
     from_others = 1 - stays_new * np.exp(-sectors.popularity * l1_sectors / a_unit)
     in_time = np.where(sectors.first, from_others, again)
     l1 = np.where(sectors.first, 1 - (1 - from_others) * private, again)
     left = left_by_last_launch(touched_bytes / l2_bytes)
     popular = 1 - np.exp(-sectors.popularity * l2_bytes / SECTOR / a_unit)
-    l2 = np.where(sectors.first & ~sectors.written, np.maximum(left, popular), 1.0)
+    l2 = np.where(sectors.written, 1.0, np.maximum(left, np.where(sectors.first, popular, again_in_l2)))
     return Found(l1, in_time, l2)
 
 

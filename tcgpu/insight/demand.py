@@ -96,7 +96,8 @@ class Steps:
         found = found_in(sectors, self.sample, gpu, resident, shared, touched_bytes, running)
         requests = events.lanes.size
         of_l1, of_memory = 1 - found.l1, (1 - found.l1) * (1 - found.l2)
-        miss_l1, miss_l2 = (bincount(sectors.request, miss, requests) for miss in (of_l1, of_memory))
+        loaded = of_memory * np.where(sectors.beside, 1, gpu.generation.l2_line)
+        miss_l1, from_memory = (bincount(sectors.request, each, requests) for each in (of_l1, loaded))
         missing = 1 - found.l1_in_time
         waits_l2, waits_memory = (
             1 - np.exp(bincount(sectors.request, np.log(np.maximum(1e-9, 1 - miss)), requests))
@@ -116,7 +117,7 @@ class Steps:
             ),
             l1=self.per_block((self.load | self.store) * events.sectors),
             l2=self.per_block(self.load * miss_l1 + changes * events.sectors),
-            memory=self.per_block(self.load * miss_l2),
+            memory=self.per_block(self.load * from_memory),
             shared=self.per_block(events.shared * events.wavefronts),
             steps=self,
             waits=waits,

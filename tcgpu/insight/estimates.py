@@ -23,7 +23,7 @@ from tcgpu.errors import roomy
 from tcgpu.graph import as_graph
 from tcgpu.insight.demand import Steps, each_takes, join
 from tcgpu.insight.events import SECTOR
-from tcgpu.insight.gpus import L1_SECTORS, PROBED, SCHEDULERS, gpu_of, probes, registers_of
+from tcgpu.insight.gpus import PROBED, SCHEDULERS, gpu_of, probes, registers_of
 from tcgpu.insight.sampling import BESIDE, fit, fitted, sample
 from tcgpu.insight.set_up import prepare, set_up
 from tcgpu.kernels import Step
@@ -108,8 +108,16 @@ class Estimate:
             "sampled": sum(kernel.sampled for kernel in self.kernels),
         }  # fmt: skip
 
+    @property
+    def caution(self) -> str:
+        """What to know of estimates for this GPU: empty, if they were held against the clock of one like it."""
+        generation = gpu_of(self.gpu).generation
+        if generation.measured:
+            return ""
+        return f"Unverified: no GPU of the {generation.name} generation was measured; see docs/measured.md."
+
     def __repr__(self):
-        return repr(Table([self.row()], *SHOWN))
+        return repr(Estimates([self]))
 
 
 class Estimates(list):
@@ -119,11 +127,15 @@ class Estimates(list):
         """Return a row per method."""
         return Table((estimate.row() for estimate in self), *SHOWN)
 
+    def cautions(self) -> list[str]:
+        """Return what to know of these estimates, each once."""
+        return sorted({each.caution for each in self} - {""})
+
     def __repr__(self):
-        return repr(self.rows())
+        return "\n".join([repr(self.rows()), *self.cautions()])
 
     def _repr_html_(self):
-        return self.rows()._repr_html_()
+        return "".join([self.rows()._repr_html_(), *(f"<p>{caution}</p>" for caution in self.cautions())])
 
 
 @roomy
@@ -233,10 +245,10 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None):
     cycles = gpu.clock_ghz * busy
     bounds = Bounds(
         issue=sums["issue"] / (SCHEDULERS * cycles),
-        l1=sums["l1"] / (L1_SECTORS * cycles),
+        l1=sums["l1"] / (gpu.generation.l1_sectors * cycles),
         shared=sums["shared"] / cycles,
         l2=sums["l2"] / (probes()["L2 sectors"] * gpu.sms * gpu.clock_ghz / (PROBED.sms * PROBED.clock_ghz)),
-        memory=sums["memory"] * SECTOR / (gpu.bandwidth * probes()["memory efficiency"]),
+        memory=sums["memory"] * SECTOR / gpu.delivered,
         atomics=blocks / probes()["atomics"],
         blocks=ends + gpu.ns("block") * blocks / gpu.sms,
     )

@@ -1,11 +1,13 @@
 """GPUs that launches are estimated for: their data sheets, and what micro-benchmarks say of the architecture.
 
 Latencies were measured on one GPU, by `benchmarks/estimates.py probes`; they are kept in cycles, and those of another
-GPU are as many cycles of its clock. So a GPU needs no more than its data sheet.
+GPU are as many cycles of its clock. So a GPU of the same generation needs no more than its data sheet. What another
+generation has otherwise is in GENERATIONS, from published micro-benchmarks.
 """
 
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from tcgpu import records
 from tcgpu.engines.facts import Facts
@@ -14,10 +16,39 @@ from tcgpu.errors import GraphError
 from tcgpu.suggest import unknown
 
 SCHEDULERS = 4  # of a multiprocessor, each of which issues an instruction a cycle
-L1_SECTORS = 4  # that the L1 cache delivers in a cycle
-MAX_BLOCKS = 32  # of a multiprocessor
 REGISTERS = 65536  # of a multiprocessor
 BLOCK_SHARED = 1024  # bytes of shared memory that a block takes beside its own
+
+
+class Generation(NamedTuple):
+    """What the GPUs of a compute capability have in common."""
+
+    name: str
+    measured: bool  # whether estimates were held against the clock of such a GPU
+    max_blocks: int  # of a multiprocessor
+    l1_sectors: int  # that the L1 cache delivers in a cycle
+    least_shared: int  # bytes that the L1 cache leaves to shared memory
+    l2_used: float  # of the L2 cache
+    l2_line: int  # sectors that the L2 cache loads together
+    memory_efficiency: float  # of the bandwidth; 0: as probed
+    more_cycles: dict  # than probed, that a latency has
+
+
+# Hopper: as probed; the halves of its L2 cache keep copies of what the other half has.
+# Turing, by column:
+# - 16 blocks; at least 32 KB of shared memory: NVIDIA, Turing Tuning Guide
+# - 64 bytes a cycle of L1: Y. K. Tian, AmpereArchViaMicroBenchMark, from the T4's table of Jia et al.,
+#   "Dissecting the NVidia Turing T4 GPU via Microbenchmarking", 2019
+# - L2 lines of 64 bytes: S. J. Feng, gpu-arch-microbenchmark, on an RTX 2070
+# - 239.6 of 320 GB/s: bandwidthTest of a T4, in the notes `router-gao/cuda-demo`
+# - latencies: the differences between what GPGPU-Sim's configurations of an RTX 2060 and an H200 have for L1 (32, 41),
+#   shared memory (30, 29), L2 (194, 237) and for memory behind L2 (96, 194), tuned by micro-benchmarks
+GENERATIONS = {
+    "9.0": Generation("Hopper", True, 32, 4, 0, 0.62, 1, 0, {}),
+    "7.5": Generation(
+        "Turing", False, 16, 2, 32 << 10, 0.9, 2, 239.6 / 320, {"L1": -9, "shared": 1, "L2": -43, "memory": -141}
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,16 +62,26 @@ class Gpu(Facts):
     def clock_ghz(self) -> float:
         return self.clock_mhz / 1000
 
+    @property
+    def generation(self) -> Generation:
+        return GENERATIONS[self.compute_capability]
+
     def ns(self, probe: str) -> float:
-        """A measured latency in nanoseconds of this GPU's clock."""
-        return probes()[probe] * PROBED.clock_ghz / self.clock_ghz
+        """A latency in nanoseconds of this GPU's clock."""
+        cycles = probes()[probe] * PROBED.clock_ghz + self.generation.more_cycles.get(probe, 0)
+        return cycles / self.clock_ghz
+
+    @property
+    def delivered(self) -> float:
+        """Bytes that the memory delivers in a nanosecond."""
+        return self.bandwidth * (self.generation.memory_efficiency or probes()["memory efficiency"])
 
     def resident_blocks(self, threads: int, shared: int, registers: int) -> int:
         """How many blocks of this shape a multiprocessor runs at a time."""
         warps = -(-threads // WARP)
         of_warp = -(-registers * WARP // 256) * 256
         return max(1, min(
-            MAX_BLOCKS,
+            self.generation.max_blocks,
             self.threads_per_sm // (warps * WARP),
             self.shared_per_sm // (shared + BLOCK_SHARED),
             REGISTERS // (of_warp * warps),

@@ -321,10 +321,13 @@ def features(graph, units, warps, tasks=None):
     for name, known in zip(tasks or (), (SHARINGS, WORK, LANES), strict=False):
         if name not in known:
             raise MethodError(unknown("kind of tasks", name, known))
+    if tasks and not may_share(graph, tasks[0], units, warps):  # another kernel of the method
+        yield from features(graph, units, warps)
+        return
     for sharing in (SHARINGS if tasks is None else tasks[:1]) if graph.m else ():
-        size, twice = graph.n if "columns" in sharing else graph.m, "long" in sharing
-        if not 1 + twice <= units <= (1 + twice) * (size + warps):
+        if not may_share(graph, sharing, units, warps):
             continue
+        size, twice = graph.n if "columns" in sharing else graph.m, "long" in sharing
         ends = shares(size, units // (1 + twice), warps)
         ends = np.concatenate([ends[:-1], graph.n + ends]) if twice else ends
         ends = np.append(ends, repeat(ends[-1], units + 1 - ends.size))
@@ -333,6 +336,12 @@ def features(graph, units, warps, tasks=None):
         if tasks and len(tasks) > 2:
             largest = of_turns(graph, ends, units, work_of_nonzeros(graph, tasks[1]), tasks[2])
         yield sums, largest
+
+
+def may_share(graph, sharing, units, warps):
+    """Whether so many units may have the graph's nonzeros or columns: none has less than one."""
+    size, times = graph.n if "columns" in sharing else graph.m, 2 if "long" in sharing else 1
+    return times <= units <= times * (size + warps)
 
 
 def items_of(graph, sharing, kinds):

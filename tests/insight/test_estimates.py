@@ -289,6 +289,22 @@ class TestCaches:
     def test_a_launch_finds_what_the_last_one_left(self, size, least, most):
         assert least <= caches.left_by_last_launch(size) <= most
 
+    def test_a_line_has_a_place_however_few_of_its_sectors_are_read(self):
+        """Of five rows, 0 and 1 are on one line: rows that follow each other have fewer lines than rows."""
+        since = caches.since_last(np.array([0, 1, 8, 0, 12]) // caches.LINE)
+        assert since.tolist() == [0, 1, 0, 2, 0]
+        assert caches.touched_in(since, np.ones(5)).tolist() == pytest.approx([0, 1, 1.8, 2.4, 3, 3.6])
+
+    def test_which_sectors_are_loaded_with_the_other_of_two(self):
+        sector, block = np.array([4, 5, 4, 5, 7]), np.array([0, 0, 1, 2, 0])
+        assert caches.beside(sector, block).tolist() == [True, True, False, False, False]
+
+    def test_what_does_not_fit_l2_is_loaded_again(self, skewed):
+        steps, arrays, graph = launched("naive", skewed)
+        found = Steps(sampling.sample(steps[0], arrays, graph, lane_steps=STEPS))
+        small, large = (replace(H200, l1_bytes=0, l2_bytes=size) for size in (1 << 10, 1 << 30))
+        assert found.demand(large, 4, 0, 1 << 40).memory.sum() < found.demand(small, 4, 0, 1 << 40).memory.sum() / 2
+
     def test_few_warps_that_run_find_more_in_l1(self, skewed):
         steps, arrays, graph = launched("naive", skewed)
         found = Steps(sampling.sample(steps[0], arrays, graph, lane_steps=STEPS))
@@ -344,6 +360,13 @@ class TestEstimate:
         assert [row["method"] for row in found.rows()] == ["naive", "bitmap"]
         assert [kernel.threads for estimate in found for kernel in estimate.kernels] == [64, 64]
         assert "estimated ms" in repr(found) and "this launch" in repr(found[0]) and "naive" in found._repr_html_()
+
+    def test_says_so_if_no_gpu_of_the_generation_was_measured(self, skewed):
+        measured, other = (
+            tcgpu.estimate(skewed, ["naive"], gpu=gpu, lane_steps=STEPS) for gpu in ("NVIDIA H200", "Tesla T4")
+        )
+        assert measured.cautions() == [] and "Unverified" not in repr(measured[0])
+        assert "Turing" in repr(other) and "Turing" in repr(other[0]) and "Turing" in other._repr_html_()
 
     def test_a_smaller_gpu_takes_longer(self):
         graph = tcgpu.generate.by_nonzeros(1_000_000, 8)
@@ -440,6 +463,33 @@ class TestRecordedScores:
                 ]
                 line += f" {sum(pairs)} of {len(pairs)} |"
             assert line in page.splitlines(), f"a line should be\n{line}"
+
+
+class TestTheReportsT4:
+    """The record of `benchmarks/t4.py`: estimates for a T4 beside the report's times."""
+
+    @pytest.fixture
+    def rows(self):
+        return records.reference("t4")
+
+    def test_the_page_of_measurements_has_it(self, rows, root):
+        page = (root / "docs" / "measured.md").read_text(encoding="utf-8").splitlines()
+        for row in rows:
+            estimated, published = row["estimated_ms"], row["published_ms"]
+            line = f"| {row['graph']} | {row['stand_in']} | {row['kernel']} | {estimated:.3g} | {published:g} "
+            line += f"| {estimated / published:.2f} |"
+            assert line in page, f"a line should be\n{line}"
+
+    @pytest.mark.parametrize("stand_in, least, most", [("class", 0.2, 0.7), ("class, in random order", 0.5, 2.1)])
+    def test_how_far_off_it_is(self, rows, stand_in, least, most):
+        found = [row["estimated_ms"] / row["published_ms"] for row in rows if row["stand_in"] == stand_in]
+        assert len(found) == 8 and least < min(found) and max(found) < most
+
+    @pytest.mark.parametrize("graph", ["delaunay_n22", "great-britain_osm", "auto", "coPapersCiteseer"])
+    def test_the_faster_kernel_is_right_but_on_auto(self, rows, graph):
+        simple, shared = (row for row in rows if (row["graph"], row["stand_in"]) == (graph, "class"))
+        estimated, published = (simple[ms] < shared[ms] for ms in ("estimated_ms", "published_ms"))
+        assert (estimated == published) == (graph != "auto")
 
 
 @pytest.mark.parametrize("nonzeros", share([1, 4, 16], "full"))
