@@ -1,6 +1,6 @@
 """Every kernel of the papers by WebGPU: the native engine's counts, whatever the graph and the shape of the launch.
 
-`pytest --full` tries all combinations, and well-known graphs of up to 200,000 edges; else a sample, for SwiftShader is slow.
+`pytest --full` tries all combinations, and well-known graphs up to 200,000 edges; else a sample: SwiftShader is slow.
 """
 
 import random

@@ -110,14 +110,19 @@ class Estimate:
 
     @property
     def caution(self) -> str:
-        """What to know of estimates for this GPU: empty, if they were held against the clock of one like it."""
-        generation = gpu_of(self.gpu).generation
-        if generation.measured:
-            return ""
-        return f"Unverified: no GPU of the {generation.name} generation was measured; see docs/measured.md."
+        """See `caution_for`."""
+        return caution_for(self.gpu)
 
     def __repr__(self):
         return repr(Estimates([self]))
+
+
+def caution_for(gpu: str) -> str:
+    """Return what to know of estimates for a GPU: "" if they were held against the clock of one of its generation."""
+    generation = gpu_of(gpu).generation
+    if generation.measured:
+        return ""
+    return f"Unverified: no GPU of the {generation.name} generation was measured; see docs/measured.md."
 
 
 class Estimates(list):

@@ -1022,6 +1022,7 @@ def test_a_sweep_can_be_estimated(sweeping, way):
     assert set(points) == {own} and rows[-1]["graph"] == "karate"
     name = f"{'a full ' if way == sweep_page.FULL else ''}Tesla T4, estimated"
     assert "runs no kernel: cpu" in sweeping.sweep.note.value and f"<td>{name}</td>" in sweeping.sweep.table.value
+    assert "Unverified: no GPU of the Turing generation was measured" in sweeping.sweep.note.value
     sweeping.methods.choose("cpu")
     ran(sweeping)
     assert sweeping.message.startswith("pick a method that runs kernels")
@@ -1057,7 +1058,7 @@ def test_a_sweep_opens_with_the_estimates_on_record(recorded):
     assert dict(page.curves()["column_block"]) == pytest.approx(estimated) and max(estimated) == 64
     points = csv.DictReader(io.StringIO(saved(page.chart)["tcgpu-sweep-curves.csv"].decode()))
     assert {point["curve"] for point in points if point["of"] == "estimated"} == {"column_block"}
-    assert "on record. Run adds the graph" in page.note.value
+    assert "on record. Run adds the graph" in page.note.value and "Unverified" not in page.note.value
     recorded.methods.chips["bitmap"].value = True
     assert list(page.curves()) == ["column_block", "bitmap"]
     for control, other in ((page.gpu, "Tesla T4"), (page.way, sweep_page.RUN), (recorded.graphs.order, "degree")):

@@ -13,7 +13,7 @@ from tcgpu import figures, records
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.generators import GENERATORS
 from tcgpu.hardware import timed_engine
-from tcgpu.insight.estimates import FILLING_EDGES
+from tcgpu.insight.estimates import FILLING_EDGES, caution_for
 from tcgpu.insight.gpus import GPUS
 from tcgpu.lab import sweep
 from tcgpu.lab.explorer import charts, elements
@@ -261,6 +261,10 @@ class SweepPage(Page):
         return {name: [point for point in points if low <= point[0] <= high] for name, points in curves.items()}
 
     def note_of(self, rows):
+        caution = caution_for(rows[0]["machine"]) if rows and rows[0]["engine"] == "estimated" else ""
+        return " ".join(filter(None, [self.note_of_points(rows), caution]))
+
+    def note_of_points(self, rows):
         others = {row["curve"] for row in rows} - {*self.curves(), self.baseline.value}
         if rows and not self.rows:
             return f"Dashed: estimated on {rows[0]['date']}, on record. Run adds the graph that is picked, as a star."

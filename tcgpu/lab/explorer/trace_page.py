@@ -5,6 +5,7 @@ import ipywidgets as widgets
 from tcgpu import figures
 from tcgpu.errors import MethodError, TcgpuError
 from tcgpu.insight import Traces
+from tcgpu.insight.estimates import caution_for
 from tcgpu.insight.pictures import BY
 from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.method_run import label_of
@@ -87,10 +88,10 @@ class TracePage(Page):
 
     def note_of(self, rows):
         machines = dict.fromkeys(row["machine"] for row in rows)
-        estimated = (
-            f"Times of kernels are estimated from the trace, for an {' and '.join(machines)}." if machines else ""
-        )
-        return self._left_out + estimated
+        if not machines:
+            return self._left_out
+        estimated = f"Times of kernels are estimated from the trace, for an {' and '.join(machines)}."
+        return " ".join([self._left_out + estimated, *filter(None, map(caution_for, machines))])
 
     def draw_charts(self, rows):
         try:
