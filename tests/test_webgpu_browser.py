@@ -47,13 +47,32 @@ METHODS = (
     "naive", "column_block", "bitmap", "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global",
     "merge_path", "thread_search", "warp_search", "levels",
 )  # fmt: skip
+# A barrier on a path that a vote of the block decides
+VOTE = """
+import numpy as np
+from tcgpu import cuda, kernel
+from tcgpu.engines import runtime
+@kernel("void(int64[::1])")
+def turned(values):
+    thread, kept = cuda.threadIdx.x, cuda.shared.array(64, np.int64)
+    if cuda.syncthreads_count(thread < 5) == 5:
+        kept[thread] = values[thread]
+        cuda.syncthreads()
+        values[thread] = kept[63 - thread]
+with runtime.using("webgpu"):
+    values = runtime.to_device(np.arange(64))
+    turned.launch(1, 64, values)
+    print(runtime.to_host(values).tolist() == [*range(63, -1, -1)])
+"""
 
 
 def test_methods_in_a_browser(live_site, chromium):
     """Chromium's compiler of WGSL is not wgpu's: it refuses barriers that the other one takes."""
     with serving(live_site) as address, browsing(address, chromium, WITH_WEBGPU) as live:
-        printed = live.execute(live.open(NOTEBOOK), COUNT.format(methods=METHODS if sampling.full else METHODS[::3]))
-    assert printed.strip() == "10 []"
+        page = live.open(NOTEBOOK)
+        printed = live.execute(page, COUNT.format(methods=METHODS if sampling.full else METHODS[::3]))
+        voted = live.execute(page, VOTE)
+    assert (printed.strip(), voted.strip()) == ("10 []", "True")
 
 
 def test_the_device_of_a_browser(live_site, chromium):

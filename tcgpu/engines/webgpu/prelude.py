@@ -131,10 +131,8 @@ COUNTS = """\
 fn count_of_block(lid: u32, value: bool) -> u32 {
   told[lid] = select(0u, 1u, value);
   workgroupBarrier();
-  var count = 0u;
-  for (var k = 0u; k < THREADSu; k++) { count += told[k]; }
-  workgroupBarrier();
-  return count;
+  if (lid == 0u) { for (var k = 1u; k < THREADSu; k++) { told[0] += told[k]; } }
+  return workgroupUniformLoad(&told[0]);
 }
 """
 TOLD = """\
