@@ -60,7 +60,7 @@ def turned(values):
         cuda.syncthreads()
         values[thread] = kept[63 - thread]
 with runtime.using("webgpu"):
-    values = runtime.to_device(np.arange(64))
+    values = runtime.to_device(np.arange(64, dtype=np.int64))
     turned.launch(1, 64, values)
     print(runtime.to_host(values).tolist() == [*range(63, -1, -1)])
 """
