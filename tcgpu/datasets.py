@@ -84,7 +84,7 @@ class Dataset:
 
 def catalogue() -> list[Dataset]:
     """Every graph that `load` knows. Of two of a name, the published one, else that of the user's folder."""
-    entries = {}
+    entries: dict[str, Dataset] = {}
     for entry in (*_published(), *_in_user_folder(), *_in_package()):
         entries.setdefault(entry.name, entry)
     return list(entries.values())

@@ -27,6 +27,7 @@ from tcgpu.insight.gpus import PROBED, SCHEDULERS, gpu_of, probes, registers_of
 from tcgpu.insight.sampling import BESIDE, fit, fitted, sample
 from tcgpu.insight.set_up import prepare, set_up
 from tcgpu.kernels import Step
+from tcgpu.markup import element
 from tcgpu.records import Table
 from tcgpu.registry import METHODS, Method, choose, knobs_by_method, on_engine
 
@@ -140,7 +141,7 @@ class Estimates(list):
         return "\n".join([repr(self.rows()), *self.cautions()])
 
     def _repr_html_(self):
-        return "".join([self.rows()._repr_html_(), *(f"<p>{caution}</p>" for caution in self.cautions())])
+        return "".join([self.rows()._repr_html_(), *(element("p", caution) for caution in self.cautions())])
 
 
 @roomy
