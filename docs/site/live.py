@@ -32,6 +32,7 @@ UNUSED = re.compile(r"mermaid|cytoscape|eclipse\.elk|katex|vega-|xterm|phpLangua
 SOME = 30_000  # bytes; smaller files may be those of the extensions themselves, which are loaded, but not begun
 LOADED = re.compile(r"\.e\((\d+)\)")  # by number
 NOT_PYTHON = re.compile(r"/tests/|\.data/|/labextension/|/nbextension/")  # in wheels
+UNREAD = re.compile(r"/measured/(families|public|peers|large|classes)-|/measured/sweep\.svg")  # by any notebook
 PICTURE = re.compile(r"\]\((\w+\.png)\)")
 ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!docs/)[^)]*\)")  # a link to a folder that is not there
 # of JupyterLab, as `make lab` has them; what a visitor changes is in the browser's storage five seconds later
@@ -68,7 +69,8 @@ def copy_notebooks(folder):
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 cell.source = PICTURE.sub(inside, ELSEWHERE.sub(r"\1", cell.source))
-        path.write_text(json.dumps(notebook))  # nbformat writes texts as lists of lines; Lab shows commas between them
+        # nbformat writes texts as lists of lines; Lab shows commas between them
+        path.write_text(json.dumps(notebook, separators=(",", ":")))
 
 
 def copy_pyodide(source, folder):
@@ -106,7 +108,7 @@ def slim(wheel, folder):
         zipfile.ZipFile(folder / wheel.name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as less,
     ):
         for name in whole.namelist():
-            if not NOT_PYTHON.search(name):
+            if not NOT_PYTHON.search(name) and not UNREAD.search(name):
                 less.writestr(name, whole.read(name))
 
 
