@@ -2,10 +2,10 @@
 
 A cache keeps what was read last. A sector that a unit reads again is found if what the units on the same multiprocessor
 touch in between fits into the cache: all of them are taken to touch as many lines as this one. A line has a place in
-the L1 cache for each of its sectors, however few of them are read. A sector that a unit
-reads for the first time is found if another unit has brought it, of those whose sectors fit. How likely that is follows
-from how many of the sampled units touch it. Where rounds of loops were left out, or a unit was cut, others would read
-fewer new sectors than those that were traced: their number grows as a power of the time, by Heaps' law.
+the L1 cache for each of its sectors, however few of them are read. A sector that a unit reads for the first time is
+found if another unit has brought it, of those whose sectors fit. How likely that is follows from how many of the
+sampled units touch it. Where rounds of loops were left out, or a unit was cut, others would read fewer new sectors than
+those that were traced: their number grows as a power of the time, by Heaps' law.
 """
 
 from typing import NamedTuple

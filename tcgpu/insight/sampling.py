@@ -339,7 +339,7 @@ def features(graph, units, warps, tasks=None):
 
 
 def may_share(graph, sharing, units, warps):
-    """Whether so many units may have the graph's nonzeros or columns: none has less than one."""
+    """Whether this number of units may have the graph's nonzeros or columns: none has less than one."""
     size, times = graph.n if "columns" in sharing else graph.m, 2 if "long" in sharing else 1
     return times <= units <= times * (size + warps)
 

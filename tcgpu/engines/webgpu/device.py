@@ -215,8 +215,8 @@ class Device:
         _check_words(offset, target.nbytes)
         for at in range(0, target.nbytes, PIECE):
             piece = target[at : at + PIECE]
-            between = self._staging.pop() if self._staging else self._new_buffer(PIECE, MAP_READ | COPY_TARGET)
             with self._call():
+                between = self._staging.pop() if self._staging else self._new_buffer(PIECE, MAP_READ | COPY_TARGET)
                 self._recording().copy_buffer_to_buffer(buffer.raw, offset + at, between.raw, 0, piece.nbytes)
                 self._flush()
             with self._errors():

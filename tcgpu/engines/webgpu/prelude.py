@@ -172,7 +172,7 @@ fn ballot(lid: u32, value: bool) -> u32 { return subgroupBallot(value).x; }
 
 
 def helpers(wide, subgroups, threads):
-    """Name of a function or variable -> its text, for blocks of so many threads on a device with these features."""
+    """Name of a function or variable -> its text, for this number of threads a block and these features."""
     texts = [DIVISIONS, WIDE_DIVISIONS if wide else PAIRS, SAME, TOLD, COUNTS]
     texts += [NUMBERED_ANY, SUBGROUPS] if subgroups else [ANY, WARPS]
     text = "".join(texts).replace("THREADS", str(threads))

@@ -767,7 +767,7 @@ class Function(Expressions):
             after = dict(self.env)
             self.line(f"{now} = {now} && {value.text};")
         self.line(f"{inside} = {now};")
-        asked = len(self.lines)
+        question = len(self.lines)
         self.line(f"if (!any_of_block(lid, {inside})) {{ break; }}")
         self.enter(node)
         if self.block(node.body):
@@ -775,8 +775,8 @@ class Function(Expressions):
         self.masks.pop()
         if step:
             self.line(f"if ({inside}) {{ {step}; }}")
-        if not any(map(in_memory, self.lines[start:asked])):
-            self.drop_barrier(asked)
+        if not any(map(in_memory, self.lines[start:question])):
+            self.drop_barrier(question)
         self.depth -= 1
         self.line("}")
         self.guard = outer

@@ -65,7 +65,7 @@ class Device(common.Device):
         from wgpu.backends.wgpu_native import _api
 
         self._api = _api
-        self._mapped = _api.ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", lambda *told: None)
+        self._mapped = _api.ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", lambda *_: None)
         names = [name for name in FEATURES if name in adapter.features]
         raw = adapter.request_device_sync(required_features=names)  # with all of the adapter's limits
         features = {FEATURES[name] for name in names}
@@ -113,10 +113,10 @@ class Device(common.Device):
 
     def _map(self, raw, target):
         api = self._api  # the package's own function has a thread wait, which takes twice as long
-        told = api.new_struct(
+        callback = api.new_struct(
             "WGPUBufferMapCallbackInfo", mode=api.lib.WGPUCallbackMode_AllowProcessEvents, callback=self._mapped
         )
-        api.libf.wgpuBufferMapAsync(raw._internal, common.MAP_READ, 0, target.nbytes, told)
+        api.libf.wgpuBufferMapAsync(raw._internal, common.MAP_READ, 0, target.nbytes, callback)
         self._wait()
         found = api.libf.wgpuBufferGetConstMappedRange(raw._internal, 0, target.nbytes)
         if not found:
@@ -125,7 +125,7 @@ class Device(common.Device):
         api.libf.wgpuBufferUnmap(raw._internal)
 
     def _wait(self):
-        """In Python, so that Ctrl-C ends it; the package's own function does not work."""
+        """Wait in Python, so that Ctrl-C ends it; the package's own function does not work."""
         began = time.perf_counter()
         while not self._is_idle():
             waited = time.perf_counter() - began

@@ -1,7 +1,7 @@
 """Algorithm 4 of Bisson & Fatica as they print it, with their names: supports, and counts without lines 18 to 22.
 
-A block, or a warp, takes every so many-th row i of `rows`, sets the bits of its neighbours, and reads the row of each
-neighbour j: one j at a time, which a thread hands out to all others. The bits of a row are in words of 64 bits.
+Worker w of W, a block or a warp, takes the rows w, w + W, ... of `rows`. It sets the bits of a row's neighbours, in
+words of 64 bits, and reads the row of each neighbour j: one j at a time, which a thread hands out to all others.
 
 What is not as printed:
 

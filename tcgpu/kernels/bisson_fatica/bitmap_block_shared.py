@@ -5,7 +5,7 @@ is refused. The block takes columns from a queue, long ones first. It sets a col
 chunks of one a thread: each thread loads where its row's column begins and ends, and then the block looks up these
 columns, short ones with `lanes` threads each, long ones with all threads.
 
-`published`: blocks take every so many-th column, and read one neighbour at a time, see `algorithm_4`. `lanes` are ours.
+`published`: without a queue, and a neighbour at a time, see `algorithm_4`. `lanes` are ours.
 """
 
 import numpy as np

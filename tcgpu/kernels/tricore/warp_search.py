@@ -242,7 +242,7 @@ def published_kernel(col_of, col_ptr, row_idx, cached, total):
             p, p_end, q, q_end = q, q_end, p, p_end
         if cached:
             if lane > 0:
-                tops[top + lane] = row_idx[q + share(lane, q_end - q)]
+                tops[top + lane] = row_idx[q + begin_of_part(lane, q_end - q)]
             cuda.syncwarp()
         p += lane
         while p < p_end:
@@ -253,7 +253,7 @@ def published_kernel(col_of, col_ptr, row_idx, cached, total):
                     step = uint32(WARP // 2 >> level)
                     if tops[top + s + step] <= key:
                         s += step
-                begin, end = q + share(s, q_end - q), q + share(s + 1, q_end - q)
+                begin, end = q + begin_of_part(s, q_end - q), q + begin_of_part(s + 1, q_end - q)
             count += contains(row_idx, begin, end - begin, key)
             p += WARP
         if cached:
@@ -263,8 +263,8 @@ def published_kernel(col_of, col_ptr, row_idx, cached, total):
 
 
 @cuda.jit(device=True)
-def share(k, size):
-    """k 32nds of `size`, rounded down, in 32 bits."""
+def begin_of_part(k, size):
+    """Where part k of 32 parts of `size` rows begins, in 32 bits."""
     return k * (size >> LEVELS) + (k * (size & (WARP - 1)) >> LEVELS)
 
 
