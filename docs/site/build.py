@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT / "docs" / "site"), str(ROOT / "notebooks")]
 
 import players  # noqa: E402
 
-import run  # noqa: E402
+from helpers import run  # noqa: E402
 
 MADE = 'content="tcgpu: docs/site/build.py"'  # of the generator of index.html
 WIDGET, STATE = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
