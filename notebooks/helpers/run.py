@@ -32,6 +32,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 IGNORED = "nbval-ignore-output"  # the tag of the cells whose outputs nbval does not compare: times of this machine
 ELSEWHERE = "elsewhere"  # the tag of the cells that are for other places than this one
 CONTENTS = "00_start_here.ipynb"  # the notebook that lists all others, in reading order
+LISTS = "contents"  # the tag of its cells that do
 FOOTER = "footer"  # the tag of the last cell
 BADGES = (
     "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
@@ -76,8 +77,8 @@ def with_badges(notebook, name, repository):
 def reading_order():
     """The file names of all notebooks, in the order in which the first one lists them."""
     notebook = nbformat.read(HERE / CONTENTS, as_version=4)
-    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    return [CONTENTS, *re.findall(r"^- \[[^]]+\]\((\w+\.ipynb)\)", text, re.MULTILINE)]
+    lists = (cell.source for cell in notebook.cells if LISTS in cell.metadata.get("tags", []))
+    return re.findall(r"\]\((\w+\.ipynb)\)", "\n".join(lists))
 
 
 def with_footer(notebook, name):
