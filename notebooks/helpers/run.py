@@ -34,6 +34,7 @@ ELSEWHERE = "elsewhere"  # the tag of the cells that are for other places than t
 CONTENTS = "00_start_here.ipynb"  # the notebook that lists all others, in reading order
 LISTS = "contents"  # the tag of its cells that do
 FOOTER = "footer"  # the tag of the last cell
+FOLD = "answers.fold("  # how a cell begins whose outputs are an answer
 BADGES = (
     "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
     "(https://colab.research.google.com/github/{owner}/blob/main/notebooks/{name}) "
@@ -116,6 +117,8 @@ def keep_comparable(notebook):
         cell.metadata = nbformat.from_dict({key: value for key, value in cell.metadata.items() if key == "tags"})
         if cell.cell_type == "code":
             cell.outputs = joined(cell.outputs)
+            if cell.source.startswith(FOLD):  # JupyterLab hides them until it runs the cell, which folds them itself
+                cell.metadata["jupyter"] = nbformat.NotebookNode(outputs_hidden=True)
         for output in cell.get("outputs", []):
             if "metadata" in output:
                 output.metadata = nbformat.NotebookNode()
