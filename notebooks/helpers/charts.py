@@ -222,13 +222,23 @@ def draw_gpu(gpu, *, ax=None):
             3.9,
             8.2,
             0.9,
-            f"shared memory and L1 cache: {gpu.l1_bytes >> 10} KB, {gpu.ns('shared'):.0f} and {gpu.ns('L1'):.0f} ns",
+            f"shared memory and L1 cache: {gpu.l1_bytes >> 10} KB, answer in "
+            f"{gpu.ns('shared'):.0f} and {gpu.ns('L1'):.0f} ns",
             fill=PALE,
             at="center",
         )
     ax.text(18.2, 6.2, f"… {gpu.sms} SMs", va="center", size=9)
-    box(0, 2.2, 18, 0.9, f"L2 cache of all SMs: {gpu.l2_bytes >> 20} MB, {gpu.ns('L2'):.0f} ns", fill=PALE, at="center")
-    memory = f"global memory: {gpu.memory_bytes >> 30} GB, {gpu.ns('memory'):.0f} ns, in sectors of 32 bytes"
+    box(
+        0,
+        2.2,
+        18,
+        0.9,
+        f"L2 cache of all SMs: {gpu.l2_bytes >> 20} MB, answers in {gpu.ns('L2'):.0f} ns",
+        fill=PALE,
+        at="center",
+    )
+    memory = f"global memory: {gpu.memory_bytes >> 30} GB, {gpu.bandwidth:,.0f} GB/s, answers in "
+    memory += f"{gpu.ns('memory'):.0f} ns, in sectors of 32 bytes"
     box(0, 0, 18, 1.7, memory, fill=PALE)
     for sector in range(14):
         asked = 2 <= sector < 6
