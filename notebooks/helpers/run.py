@@ -75,11 +75,16 @@ def with_badges(notebook, name, repository):
     notebook.cells = [*own[:1], *elsewhere(name, repository), *own[1:]]
 
 
+def contents():
+    """The cells of the first notebook that list all: the path of one hour, and more."""
+    return [
+        cell for cell in nbformat.read(HERE / CONTENTS, as_version=4).cells if LISTS in cell.metadata.get("tags", [])
+    ]
+
+
 def reading_order():
     """The file names of all notebooks, in the order in which the first one lists them."""
-    notebook = nbformat.read(HERE / CONTENTS, as_version=4)
-    lists = (cell.source for cell in notebook.cells if LISTS in cell.metadata.get("tags", []))
-    return re.findall(r"\]\((\w+\.ipynb)\)", "\n".join(lists))
+    return [name for cell in contents() for name in re.findall(r"\]\((\w+\.ipynb)\)", cell.source)]
 
 
 def with_footer(notebook, name):
@@ -89,11 +94,7 @@ def with_footer(notebook, name):
     if name in order:
         at = order.index(name)
         near = {"Previous": order[at - 1 : at] if at else [], "Contents": [CONTENTS], "Next": order[at + 1 : at + 2]}
-        links = (
-            f"{what}: [{summary(nbformat.read(HERE / other, as_version=4))[0]}]({other})"
-            for what, others in near.items()
-            for other in others
-        )
+        links = (f"{what}: [{title(other)}]({other})" for what, others in near.items() for other in others)
         text = "---\n\n" + " · ".join(links)
         notebook.cells.append(new_markdown_cell(text, id=FOOTER, metadata={"tags": [FOOTER]}))
 
@@ -191,13 +192,9 @@ def store(path):
     nbformat.write(notebook, path)
 
 
-def summary(notebook):
-    """The first heading of a notebook and the first paragraph after it, as plain text."""
-    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    text = re.sub(r"[$`*]", "", text)
-    _, _, text = f"\n{text}".partition("\n# ")
-    heading, _, text = text.partition("\n")
-    return heading.strip(), " ".join(text.strip().split("\n\n")[0].split())
+def title(name):
+    """The first heading of a notebook."""
+    return nbformat.read(HERE / name, as_version=4).cells[0].source.partition("\n")[0].removeprefix("# ")
 
 
 def main():
