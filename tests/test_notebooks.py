@@ -149,9 +149,46 @@ def test_the_first_notebook_lists_all_others():
     assert sorted(run.reading_order()) == sorted(path.name for path in NOTEBOOKS)
 
 
+def test_the_path_takes_an_hour_and_its_notebooks_say_how_much_of_it():
+    path, _ = run.contents()
+    cards = re.findall(r"\*\*\d · (.*)\*\*\n\n(\d+) minutes", path.source)
+    plan = (FOLDER.parent / "docs" / "teaching.md").read_text(encoding="utf-8").split("\n## ")[1]
+    assert [minutes for _, minutes in cards] == re.findall(r"^\| (\d+) \|", plan, re.MULTILINE)
+    assert sum(int(minutes) for _, minutes in cards) == 60
+    for card, minutes in cards[:2]:
+        title = nbformat.read(FOLDER / re.search(r"\((.*)\)", card)[1], as_version=4).cells[0].source
+        assert f"It takes about {minutes} minutes" in title
+
+
+WORDS = re.findall(
+    r"^### (.+)\n\n[^#]*\(\.\./notebooks/(\w+\.ipynb)\)",
+    (FOLDER.parent / "docs" / "glossary.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("word, name", WORDS)
+def test_a_word_of_the_glossary_is_linked_where_it_is_said_first(word, name):
+    """No text on the path of the hour uses it before that: up to the notebook that the glossary names."""
+    path = re.findall(r"\]\((\w+\.ipynb)\)", run.contents()[0].source)
+    if name not in path:
+        pytest.skip("after the hour")
+    link = f"](../docs/glossary.md#{word.replace(' ', '-')})"
+    for one in path[: path.index(name) + 1]:
+        cells = nbformat.read(FOLDER / one, as_version=4).cells
+        said = "\n".join(
+            cell.source for cell in cells if cell.cell_type == "markdown" and not cell.metadata.get("tags")
+        )
+        said = said.partition("\n## More")[0] if one != name else said.partition(link)[0].rpartition("[")[0]
+        said = re.sub(r"^#+ .*$|`[^`]*`|\[[^]]*\]\([^)]*(\.ipynb|glossary[^)]*)\)", "", said, flags=re.MULTILINE)
+        found = re.search(rf"\b{word}s?\b.*", said, re.IGNORECASE)
+        assert not found, f"{one}: {found[0]}"
+    assert link in "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
 def test_teachers_have_three_questions_for_each_notebook_and_where_it_answers_them():
     text = (FOLDER.parent / "docs" / "teaching.md").read_text(encoding="utf-8")
-    parts = (part.partition(")\n") for part in text.split("\n## ")[1:])
+    parts = (part.partition(")\n") for part in re.split(r"\n## (?=\[)", text)[1:])
     sections = {heading.partition("(../notebooks/")[2]: questions for heading, _, questions in parts}
     assert list(sections) == run.reading_order()
     for name, section in sections.items():
