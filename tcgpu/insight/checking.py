@@ -41,7 +41,6 @@ SHAPES = (
     {"threads": 32, "blocks": 40},
 )
 MOST_THREADS = 4096  # of a launch in the simulator; a method's own number of blocks may be more
-MOST_ROUNDS = 200_000  # of the loops of a thread, before it is taken for endless
 LONGEST_RUN = 4.0  # seconds that the simulator may take for one count, by its estimate
 PATIENCE = 5.0  # seconds to go on after the first problem
 SHRINKING = 3.0  # seconds to look for a smaller graph, for each problem
@@ -81,6 +80,11 @@ def triangles_of(graph: Graph) -> int:
     for i, j in edges:
         columns.setdefault(j, set()).add(i)
     return sum(len(columns.get(i, set()) & columns[j]) for i, j in edges)
+
+
+def most_rounds(graph: Graph) -> int:
+    """How often a thread may go round its loops before it is taken for endless."""
+    return 5_000 + 50 * graph.n + 500 * graph.m
 
 
 @dataclass
@@ -383,7 +387,7 @@ class Check:
                 if plan.simulated_seconds > LONGEST_RUN:
                     self.refused.add("Some counts would take the simulator too long, and were left out.")
                     return []
-                checked = CheckedRun(plan, MOST_ROUNDS)
+                checked = CheckedRun(plan, most_rounds(graph))
             except TcgpuError as error:  # it refuses this graph or these knobs
                 self.refused.add(f"It refuses some graphs or shapes: {error}.")
                 return []
