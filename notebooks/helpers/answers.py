@@ -1,18 +1,39 @@
-"""Check what a reader answers in a notebook. Each answer is None until the reader sets it."""
+"""Check what a reader answers in a notebook: `verdict` a value, `kernel_verdict` a kernel.
 
+An answer is None until the reader sets it; a kernel has `...` where something is missing.
+"""
+
+import ast
+import math
 from collections.abc import Callable
+from functools import cache
 from numbers import Number
 
 from IPython.display import display
 
+import tcgpu
+from tcgpu import hardware
+from tcgpu.engines.kernel_language import is_device_function, names_of, source_tree
 from tcgpu.errors import TcgpuError
-from tcgpu.insight.checking import Report
+from tcgpu.insight.checking import Check, Report, reference_graphs
 from tcgpu.registry import Method
 
 KINDS = {  # the first that fits
     bool: "True or False", Number: "a number", str: "a text", (list, tuple): "a list", (set, frozenset): "a set",
     dict: "a dict", Method: "a method", type: "a class", Callable: "a function",
 }  # fmt: skip
+MEASURES = {  # of a trace, in words
+    "load_requests": "load requests",
+    "load_sectors": "sectors loaded",
+    "sectors_per_request": "sectors a request",
+    "shared_requests": "requests in shared memory",
+    "bank_conflicts": "bank conflicts",
+    "atomics": "atomic additions",
+    "barriers": "waits of a warp at a barrier",
+    "idle_lanes_%": "idle lanes, %",
+}
+GRAPH = tcgpu.generate.rmat(7, seed=1)  # what kernels are scored on
+OURS = "tcgpu", "helpers"  # packages, whose kernels are not the reader's
 
 FOLDED = """\
 <details class="answer"><summary>The answer (decide first)</summary></details>
@@ -85,3 +106,93 @@ def _kind(value):
 def _as_tuples(value):
     """A value, with a tuple for each list: a reader may write either."""
     return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
+
+
+# ------------------------------------------------------------------------------------------------------------- kernels
+
+
+def kernel_verdict(answer, reference, most, fixed=(), name=None):
+    """Say whether a kernel that the reader wrote counts right and asks for little; then its score.
+
+    reference: a method that does; both are traced with its launch. most: measure of a trace -> how much it may be.
+    fixed: knobs that the check leaves as they are. name: what the kernel is to be called.
+    """
+    if answer is None:
+        return "not answered yet"
+    called = getattr(answer, "name", answer)
+    try:
+        return _judged_kernel(answer, reference, most, dict(fixed), name)
+    except TcgpuError as error:
+        return f"{called} is not right: {error}"
+    except Exception as error:  # of what the reader wrote
+        return f"{called} is not right: checking it ended in {type(error).__name__}: {error}"
+
+
+def _judged_kernel(answer, reference, most, fixed, name):
+    if not isinstance(answer, Method):
+        hint = "; decorate it with @tcgpu.method(...)" if _kind(answer) == "a function" else ""
+        return f"{answer!r} is not right: a kernel that you wrote is expected, not {_kind(answer)}{hint}"
+    missing = [function.__name__ for function in functions_of(answer) if is_unfilled(function)]
+    if missing:
+        return f"not answered yet: `...` stands in {' and in '.join(missing)}"
+    if name and answer.name != name:
+        return f"{answer.name} is not right: here {name} is asked for"
+    checked = Check(answer, None, fixed, quick_graphs())
+    kernels = [answer.function, *(kernel.py_func for kernel, _ in checked.kernels())]
+    if not all(map(is_readers, kernels)):
+        return f"{answer.name} is not right: its kernel is not yours; write one in this notebook"
+    report = checked.run(hardware.gpus())
+    if not report:
+        return "\n".join(map(str, [report.headline, *report.problems[:1]]))
+    mine, best = _measured(answer, reference.knobs), _best(reference)
+    if mine["triangles"] != best["triangles"]:
+        counts = f"it counts {mine['triangles']:,} triangles, there are {best['triangles']:,}"
+        return f"{answer.name} is not right: on a graph of {GRAPH.m:,} edges {counts}"
+    missed = [f"{mine[what]:,} {MEASURES[what]}, at most {value:,} are allowed" for what, value in most.items()
+              if mine[what] > value]  # fmt: skip
+    said = f"{answer.name} counts right, but misses the target: {'; '.join(missed)}." if missed else report.headline
+    return f"{said}\n{_side_by_side(mine, best)}"
+
+
+def functions_of(method):
+    """The functions of a method that are the reader's: its own, and the device functions that they call."""
+    found = [function for function in (method.function,) if is_readers(function)]
+    for function in found:  # which grows
+        called = (names_of(function).get(name) for name in function.__code__.co_names)
+        called = (each.py_func for each in called if is_device_function(each))
+        found += [each for each in called if is_readers(each) and each not in found]
+    return found
+
+
+def is_readers(function):
+    """Whether a function is in none of our packages; a built-in method of the CPU has None."""
+    return function is not None and function.__module__.partition(".")[0] not in OURS
+
+
+def is_unfilled(function):
+    """Whether `...` stands in a function."""
+    return any(isinstance(node, ast.Constant) and node.value is ... for node in ast.walk(source_tree(function)))
+
+
+def quick_graphs():
+    """The graphs of `tcgpu.check`, without the one whose 70,000 columns take a block of threads minutes here."""
+    return {name: graph for name, graph in reference_graphs().items() if graph.n < 1000}
+
+
+@cache
+def _best(reference):
+    return _measured(reference, reference.knobs)
+
+
+def _measured(method, knobs):
+    """What a trace says of a method with knobs of the reference: its measures, and its count."""
+    own = {name: value for name, value in knobs.items() if name in method.knobs}
+    trace = tcgpu.trace(GRAPH, method, order="natural", max_seconds=math.inf, **own)
+    totals = trace.totals()
+    return totals | {"triangles": trace.triangles, "idle_lanes_%": round(100 * (1 - totals["lanes"] / 32))}
+
+
+def _side_by_side(mine, best):
+    """Two columns of measures."""
+    rows = [("", "yours", "reference"), *((words, mine[what], best[what]) for what, words in MEASURES.items())]
+    return "\n".join(f"{words:28}{str(one):>8}{str(other):>11}" for words, one, other in rows)

@@ -41,7 +41,6 @@ SHAPES = (
     {"threads": 32, "blocks": 40},
 )
 MOST_THREADS = 4096  # of a launch in the simulator; a method's own number of blocks may be more
-MOST_ROUNDS = 200_000  # of the loops of a thread, before it is taken for endless
 LONGEST_RUN = 4.0  # seconds that the simulator may take for one count, by its estimate
 PATIENCE = 5.0  # seconds to go on after the first problem
 SHRINKING = 3.0  # seconds to look for a smaller graph, for each problem
@@ -81,6 +80,11 @@ def triangles_of(graph: Graph) -> int:
     for i, j in edges:
         columns.setdefault(j, set()).add(i)
     return sum(len(columns.get(i, set()) & columns[j]) for i, j in edges)
+
+
+def most_rounds(graph: Graph) -> int:
+    """How often a thread may go round its loops before it is taken for endless."""
+    return 5_000 + 50 * graph.n + 500 * graph.m
 
 
 @dataclass
@@ -283,18 +287,7 @@ def check(
     if engine is not None:
         check_engine("a check, after the simulator,", engine, ("gpu", "webgpu"))
         engine_of(chosen, engine)
-    checked = Check(chosen, order, knobs)
-    report = checked.report
-    checked.read_source()
-    if report.problems:
-        report.notes.append("Not run: no GPU runs this source.")
-        return report
-    checked.run_in_simulator()
-    for problem in report.problems:
-        if problem.graph is not None:
-            problem.smallest = checked.smallest(problem, problem.graph)
-    checked.compile()
-    checked.run_on_gpus(hardware.gpus() if engine is None else [engine])
+    report = Check(chosen, order, knobs).run([engine] if engine else hardware.gpus())
     if against is not None and report:
         report.score = score([chosen, *as_list(against)], order, {chosen.name: knobs})
     elif against is not None:
@@ -303,14 +296,29 @@ def check(
 
 
 class Check:
-    """One check of a method; `report` is what it has found so far."""
+    """One check of a method, on graphs by name; `report` is what it has found so far."""
 
-    def __init__(self, method: Method, order: str | None, knobs: dict):
+    def __init__(self, method: Method, order: str | None, knobs: dict, graphs: dict[str, Graph] | None = None):
         self.method, self.order, self.knobs = method, order, knobs
+        self.graphs = reference_graphs() if graphs is None else graphs
         self.report = Report(method.name)
         self.runs = 0
         self.refused: set[str] = set()
         self.deadline = math.inf
+
+    def run(self, engines: list[str]) -> Report:
+        """Check all that there is, in the end on GPUs, by the names of their engines."""
+        self.read_source()
+        if self.report.problems:
+            self.report.notes.append("Not run: no GPU runs this source.")
+            return self.report
+        self.run_in_simulator()
+        for problem in self.report.problems:
+            if problem.graph is not None:
+                problem.smallest = self.smallest(problem, problem.graph)
+        self.compile()
+        self.run_on_gpus(engines)
+        return self.report
 
     def read_source(self) -> None:
         """Look for what no kernel can do, although Python runs it; say where annotations are not read."""
@@ -326,8 +334,7 @@ class Check:
 
     def run_in_simulator(self) -> None:
         """Count every graph with every shape."""
-        graphs = reference_graphs()
-        for name, graph in graphs.items():
+        for name, graph in self.graphs.items():
             shapes = self.shapes()
             for shape in shapes[:2] if graph.n > 1000 else shapes:
                 if time.monotonic() > self.deadline or len(self.report.problems) >= MOST_PROBLEMS:
@@ -344,7 +351,7 @@ class Check:
         if not self.report.problems:
             shapes = _many(len(self.shapes()), "launch shape")
             self.report.notes.append(
-                f"In the simulator: {self.runs} counts of {_many(len(graphs), 'graph')} with {shapes}, no fault."
+                f"In the simulator: {self.runs} counts of {_many(len(self.graphs), 'graph')} with {shapes}, no fault."
             )
         self.report.notes += sorted(self.refused)
 
@@ -383,7 +390,7 @@ class Check:
                 if plan.simulated_seconds > LONGEST_RUN:
                     self.refused.add("Some counts would take the simulator too long, and were left out.")
                     return []
-                checked = CheckedRun(plan, MOST_ROUNDS)
+                checked = CheckedRun(plan, most_rounds(graph))
             except TcgpuError as error:  # it refuses this graph or these knobs
                 self.refused.add(f"It refuses some graphs or shapes: {error}.")
                 return []
@@ -446,7 +453,7 @@ class Check:
         for name in ("skewed", "one triangle"):
             try:
                 with runtime.using("sim"):
-                    plan = self.method.plan(self.method.prepare(reference_graphs()[name], self.order), **self.knobs)
+                    plan = self.method.plan(self.method.prepare(self.graphs[name], self.order), **self.knobs)
             except Exception:
                 continue  # reported already, where it ran in the simulator
             for step in (step for step in (*plan.setup, *plan.steps) if isinstance(step, Step)):
@@ -469,7 +476,7 @@ class Check:
         device = hardware.webgpu_device() if engine == "webgpu" else None
         where = f"{device.name} by WebGPU" if device else "the GPU"
         runs, refusal = 0, ""
-        for name, graph in reference_graphs().items():
+        for name, graph in self.graphs.items():
             expected = triangles_of(graph)
             for shape in [{}, *self.shapes()]:
                 try:

@@ -19,6 +19,7 @@ from tcgpu.insight.rewriting import Lane, owner_of
 INTERVAL_SHIFT, SITE_SHIFT, SITE_MASK, KIND_SHIFT = 30, 6, 0xFFFFFF, 4
 ATOMIC_TAKES = "an atomic operation takes an array, an index and a value"
 NOTHING_SEEN = [-1] * WARP
+ROUNDS_OF_A_WAIT = 10  # of a loop, that the simulator could run while a thread waits
 
 
 class Layout(NamedTuple):
@@ -116,7 +117,7 @@ class CheckedLane(Lane):
     def __init__(self, block, number):
         super().__init__(block, number)
         self.known = block.arrays
-        self.gone_round = 0  # how often, of all `while` loops
+        self.gone_round = self.waited_rounds = 0  # how often, of all `while` loops; what its waits count as
         self.at_site = None  # the number of the one at which it waits
         self.clock, self.seen, self.phase = 0, NOTHING_SEEN, 0
         self.told = {}  # by messages, see races.Interval
@@ -230,12 +231,13 @@ class CheckedLane(Lane):
 
     def waits(self, site, barrier):
         self.at_site = site
+        self.waited_rounds += ROUNDS_OF_A_WAIT
         if barrier.mask is not BLOCK and not barrier.mask >> self.lane & 1:
             self.launch.not_in_mask(self, barrier)
         return barrier
 
     def again(self, site):
         self.gone_round += 1
-        if self.gone_round > self.launch.most_rounds:
+        if self.gone_round + self.waited_rounds > self.launch.most_rounds:
             self.launch.endless(self, site)
         return True
