@@ -18,7 +18,7 @@ from tcgpu.records import Rows
 from tcgpu.suggest import unknown
 
 LABEL_WIDTH = "96px"  # of the labels in a form
-LIST_WIDTH, FIELD_WIDTH = 200, 164  # pixels of a control in a form, with its label: a list, or a field for a number
+LIST_WIDTH, FIELD_WIDTH = 262, 164  # pixels of a control in a form, with its label: a list, or a field for a number
 FILE_TYPES = {"csv": "text/csv", "png": "image/png", "svg": "image/svg+xml"}
 LOCK = threading.RLock()
 
@@ -74,6 +74,13 @@ def box(children, *classes, kind=widgets.VBox, **layout):
     return widget
 
 
+def everything(widget):
+    """The widget and all that it contains."""
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from everything(child)
+
+
 def dropdown(label, width, tooltip, options=(), label_width="initial"):
     """A drop-down list, as wide as its longest option and at least `width` pixels."""
     style = {"description_width": label_width}
@@ -91,7 +98,7 @@ def when_set(function, *controls, trait="value"):
 class Names(anywidget.AnyWidget):
     """Names the controls of a panel for screen readers, and gives them their tooltips: see `names.js`.
 
-    tips: what a control says -> its tooltip, of those that have no other.
+    tips: the label of a control, or what it says -> its tooltip. ipywidgets shows it only where there is no label.
     """
 
     _esm = Path(__file__).with_name("names.js")
@@ -215,7 +222,8 @@ class Chart(widgets.Image):
             if self._rows:
                 files["csv"] = Rows(row | {"cite": self._cite} for row in self._rows).csv().encode()
             links = (download_link(f"{self._name}.{kind}", file, kind.upper()) for kind, file in files.items())
-            self.links.show(joined(*links, between=" &nbsp; "), element("div", f"Cite: {self._cite}"))
+            cite = element("div", f"Cite: {self._cite}", class_="tcgpu-cite")
+            self.links.show(joined(*links, between=" &nbsp; "), cite)
 
 
 def table(head, rows):

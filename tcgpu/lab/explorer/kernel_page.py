@@ -15,9 +15,9 @@ class KernelPage(SweepPage):
     title = "Kernel"
     settings = ()
     columns = {
-        "graph": "graph", "nonzeros per column": "nonzeros_per_column", "triangles": "triangles",
-        "requests": "load_requests", "sectors each": "sectors_per_request", "active lanes": "lanes",
-        "bank conflicts": "bank_conflicts", "runs on": machine_of, "ms, this launch": shown_ms("kernel_ms"),
+        "graph": "graph", "triangles": "triangles", "requests": "load_requests", "sectors each": "sectors_per_request",
+        "active lanes": "lanes", "bank conflicts": "bank_conflicts", "ms, this launch": shown_ms("kernel_ms"),
+        "runs on": machine_of,
     }  # fmt: skip
 
     def __init__(self, kernel):

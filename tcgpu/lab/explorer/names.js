@@ -15,7 +15,8 @@ async function render({ model, el }) {
       if (!control.labels?.length && (!own || control.tagName === "SELECT")) {
         control.setAttribute("aria-label", called || control.title);
       }
-      control.title ||= label?.title || tips[own] || called;
+      const tip = tips[words[0]] ?? tips[own] ?? called;
+      if (tip) control.title ||= tip;
       control.dataset.lmSuppressShortcuts = "true";
     }
   };
