@@ -27,8 +27,8 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 lab: .venv/lab ## open JupyterLab at the first notebook; LAB="--port=9000" passes options on
-	@PYTHONPATH="notebooks:$$PYTHONPATH" $(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/$(FIRST) \
-		--LabApp.app_settings_dir="$(CURDIR)/notebooks/helpers/jupyter_settings" --ContentsManager.pre_save_hook=helpers.run.keep_stored $(LAB)
+	@PYTHONPATH="notebooks:$$PYTHONPATH" JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/helpers/jupyter_settings:$$JUPYTER_CONFIG_PATH" \
+		$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/$(FIRST) $(LAB)
 
 test: .venv/test ## run the tests that this machine can; PARTS="core notebooks" runs some of them, FULL=1 all combinations, too
 	@$(PY) tests/suite.py $(PARTS)

@@ -34,11 +34,7 @@ WITH_WEBGPU = [option for option in CHROMIUM if option != "--disable-gpu"] + [
     "--use-webgpu-adapter=swiftshader",
     "--enable-features=Vulkan,WebGPU",
 ]
-# The options of `make lab`: no question whether to fetch news, and notebooks are saved as they are stored.
-OPTIONS = [
-    f"--LabApp.app_settings_dir={Path(__file__).resolve().parents[1] / 'notebooks' / 'helpers' / 'jupyter_settings'}",
-    "--ContentsManager.pre_save_hook=helpers.run.keep_stored",
-]
+SETTINGS = Path("helpers", "jupyter_settings")  # of the notebooks' folder: what `make lab` has Jupyter read
 # Where Jupyter keeps things: all in a folder of the test's own.
 PLACES = ("JUPYTER_CONFIG", "JUPYTER_DATA", "JUPYTER_RUNTIME", "JUPYTERLAB_SETTINGS", "JUPYTERLAB_WORKSPACES")
 OPENS = 60_000  # milliseconds in which a page opens, on a machine that is busy, too
@@ -59,7 +55,7 @@ class Lab:
         """A page with a notebook in JupyterLab, its kernel idle."""
         from playwright.sync_api import expect
 
-        command = ["jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0", *OPTIONS]
+        command = ["jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]
         facts = facts_of(self._serve(command), self._tmp)
         page = self._page(width, height)
         page.goto(f"{facts['url']}lab/tree/{notebook}?token={facts['token']}", timeout=OPENS)
@@ -107,6 +103,7 @@ class Lab:
     def _serve(self, arguments):
         environment = {**os.environ, "PYTHONPATH": f"{self.folder}:{self.root}"}
         environment |= {f"{place}_DIR": str(self._tmp / place) for place in PLACES}
+        environment["JUPYTER_CONFIG_PATH"] = str(self.folder / SETTINGS)
         log = self._stack.enter_context(open(self._tmp / "log", "w"))
         command = [sys.executable, "-m", *arguments]
         server = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)

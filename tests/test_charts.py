@@ -296,7 +296,8 @@ def test_a_gpu_has_lanes_caches_and_a_request_of_four_sectors():
     assert len(of[charts.ORANGE]) == 32 + 4 * 8, "the lanes of one warp, and the words of its request"
     assert len(of[charts.BLUE]) == 7 * 32 + 10 * 8
     said = "\n".join(text.get_text() for text in ax.texts)
-    for fact in ("132 SMs", "L1 cache: 256 KB", "L2 cache of all SMs: 60 MB", "141 GB, 4,800 GB/s", "4 sectors"):
+    sizes = "132 SMs", "L1 cache: 256 KB", "L2 cache of all SMs: 60 MB", "141 GB, 4,800 GB/s"
+    for fact in (*sizes, "answers in 349 ns", "4 sectors"):
         assert fact in said
 
 

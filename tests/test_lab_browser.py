@@ -4,8 +4,12 @@ import contextlib
 import json
 import time
 
+import nbformat
 import pytest
 from chromium import texts
+from nbformat.v4 import new_code_cell, new_notebook
+
+from helpers import run
 
 pytestmark = pytest.mark.browser
 
@@ -45,3 +49,23 @@ def test_to_open_run_and_save_a_notebook_changes_nothing(lab):
     assert file.read_bytes() == before
     assert page.get_by_text("official Jupyter news").count() == 0
     assert lab.errors == []
+
+
+def test_an_answer_is_folded_when_all_cells_run_until_it_is_opened(lab):
+    """Outputs of all kinds; and those of the cell after it, which is no answer, are there."""
+    from playwright.sync_api import expect
+
+    cells = ["import matplotlib.pyplot as plt\n\nfrom helpers import answers",
+             'answers.fold()\nprint("it is 42")\n_ = plt.plot([4, 2])', 'print("what follows")']  # fmt: skip
+    fold = new_notebook(cells=[new_code_cell(cell) for cell in cells], metadata={"kernelspec": run.KERNEL})
+    nbformat.write(fold, lab.folder / "fold.ipynb")
+    page = lab.open("fold.ipynb")
+    lab.run_all(page, "fold.ipynb")
+    expect(page.get_by_text("what follows", exact=True)).to_be_visible()
+    answer, picture = page.get_by_text("it is 42", exact=True), page.locator(".jp-OutputArea img")
+    lab.screenshot(page, "fold_closed")
+    assert answer.count() == 1 and not answer.is_visible() and not picture.is_visible()
+    page.get_by_text("The answer (decide first)").click()
+    expect(answer).to_be_visible()
+    expect(picture).to_be_visible()
+    lab.screenshot(page, "fold_open")

@@ -16,6 +16,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 CODE_LINES, CELL_LINES = 110, 12
+FOLDED_PROSE = r"##+ The answer|<details><summary>.*</details>"
+STILL_OPEN = {
+    "02_column_block", "03_bitmap", "05_k_truss", "06_warp_search", "07_levels", "08_adaptive",
+    "09_edges_and_vertices", "10_your_kernel", "11_four_vertices", "12_triangles_with_values", "13_your_gpu",
+}  # fmt: skip
 
 spec = importlib.util.spec_from_file_location("notebooks_run", FOLDER / "helpers" / "run.py")
 run = importlib.util.module_from_spec(spec)
@@ -32,8 +37,12 @@ def lines_of(cell):
     return [line for line in cell.source.splitlines() if line.strip()]
 
 
+def of_question(cell):
+    return cell.cell_type == "code" and "answers.verdict(" in cell.source
+
+
 def of_exercise(cell):
-    return "answers.verdict(" in cell.source or "exercise" in cell.metadata.get("tags", [])
+    return of_question(cell) or "exercise" in cell.metadata.get("tags", [])
 
 
 @every_notebook
@@ -49,6 +58,35 @@ def test_code_is_short(path):
     assert max(sizes) <= CELL_LINES, f"cell {sizes.index(max(sizes))} has {max(sizes)} lines"
     text = [size for cell, size in zip(own, sizes, strict=True) if not of_exercise(cell)]
     assert sum(text) <= CODE_LINES
+
+
+def predictions(cells):
+    """For each question of a prediction the cells that follow it, up to the next heading; "The answer" is none."""
+    found = []
+    section = None
+    for cell in cells:
+        titles = re.findall(r"^(?:##+ |\*\*(?=Predict))(?!The answer$)(.*)", cell.source, re.MULTILINE)
+        if cell.cell_type == "markdown" and titles:
+            section = [] if titles[-1].startswith("Predict") else None
+            found += [section] if section is not None else []
+        elif section is not None:
+            section.append(cell)
+    return found
+
+
+@every_notebook
+def test_predictions_hold_their_breath(path):
+    """What answers a prediction's question is folded, up to the next heading: see CONTRIBUTING.md."""
+    if path.stem in STILL_OPEN:
+        pytest.skip("its answers are not folded yet")
+    for section in predictions(nbformat.read(path, as_version=4).cells):
+        asked = [of_question(cell) for cell in section]
+        assert any(asked), "a prediction has no cell with answers.verdict"
+        for cell in section[asked.index(True) + 1 :]:
+            if cell.cell_type == "code":
+                assert cell.source.startswith(run.FOLD) and cell.metadata.jupyter.outputs_hidden, cell.source
+            elif run.FOOTER not in cell.metadata.get("tags", []):
+                assert re.fullmatch(FOLDED_PROSE, cell.source, re.DOTALL), cell.source
 
 
 @every_notebook

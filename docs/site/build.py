@@ -40,7 +40,7 @@ NO_PANEL = (
     '<p class="needs-python"><em>Here is a panel that runs kernels: it works where Python does, in Jupyter.</em></p>'
 )
 LIVE = """\
-<a href="{to}live/lab/index.html?path={name}.ipynb">{words}</a>: change and run {what} in your browser. Nothing is
+<a class="live" href="{to}live/lab/index.html?path={name}.ipynb">{words}</a>: change and run {what}. Nothing is
 installed; Python takes about 20 seconds to start.
 """
 INDEX = """\
@@ -51,11 +51,26 @@ myst:
 ---
 # tcgpu
 
-How do you count the triangles of a graph fast on a GPU? The notebooks answer this question one kernel at a time, from
-four papers to our own method. Begin with the first one; the steppers in them can be played right here.
+How do you count the triangles of a graph fast on a GPU? Notebooks answer with one kernel after another. An hour leads
+through the core:
+
+{path}
 
 {live}
-{openings}
+**The question of the hour:** `column_block` copies what its threads read into fast memory first, `naive` does not. On
+the GPU of a report of 2019, a Tesla T4, the copy pays from about 7 nonzeros per column (edges over vertices) on. On an
+H200 it does not. Why?
+
+![How many times as fast column_block is as naive, against the nonzeros per column: estimated, measured, and published
+on a T4](data/measured/sweep.svg)
+
+## More
+
+{more}
+
+The package: [what it is](README.md), [quick start](docs/quick_start.md), [how to](docs/how_to.md), [all
+methods](docs/methods.md), [measurements](docs/measured.md), [reference](reference.md), [glossary](docs/glossary.md),
+[for teachers](docs/teaching.md).
 
 ```{{toctree}}
 :caption: Notebooks
@@ -66,7 +81,7 @@ four papers to our own method. Begin with the first one; the steppers in them ca
 
 ```{{toctree}}
 :caption: Guides
-:maxdepth: 1
+:hidden:
 
 The package <README>
 {guides}
@@ -75,7 +90,7 @@ traces
 
 ```{{toctree}}
 :caption: Reference
-:maxdepth: 1
+:hidden:
 
 reference
 docs/glossary
@@ -83,7 +98,7 @@ docs/glossary
 
 ```{{toctree}}
 :caption: Project
-:maxdepth: 1
+:hidden:
 
 CHANGELOG
 CONTRIBUTING
@@ -124,7 +139,6 @@ def lay_out(folder, notebooks, live):
     shutil.copy(ROOT / "docs" / "site" / "site.css", folder / "static")
     (folder / "static" / "player.css").write_text(style())
     (folder / "static" / "player.js").write_text(players.code())
-    openings = {}
     for path in sorted(run.HERE.glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
         if path in notebooks:
@@ -132,27 +146,22 @@ def lay_out(folder, notebooks, live):
             notebook = run.execute(notebook)
         notebook.cells = [cell for cell in notebook.cells if run.FOOTER not in cell.metadata.get("tags", [])]
         make_playable(notebook)
-        openings[path.stem] = run.summary(notebook)
         if live:
             link = LIVE.format(to="../", name=path.stem, words="Open live", what="this notebook")
             notebook.cells.insert(1, new_markdown_cell(link))
         nbformat.write(notebook, folder / "notebooks" / path.name)
     names = [Path(name).stem for name in run.reading_order()]
+    path, more = (re.sub(r"\]\((\w+\.ipynb)\)", r"](notebooks/\1)", cell.source) for cell in run.contents())
+    live_link = LIVE.format(to="", name=names[0], words="Try it now in your browser", what="the notebooks")
     listed = {
-        "openings": [
-            f"- [{openings[name][0]}](notebooks/{name}.ipynb): {without_links(openings[name][1])}" for name in names
-        ],
+        "path": [path],
+        "more": [more],
         "notebooks": [f"notebooks/{name}" for name in names],
-        "live": [LIVE.format(to="", name=names[0], words="Try it now", what="the notebooks")] if live else [],
+        "live": [live_link] if live else [],
         "guides": [*(f"docs/{name}" for name in GUIDES), "data/README", "data/published/README"],
     }
     (folder / "index.md").write_text(INDEX.format(**{key: "\n".join(lines) for key, lines in listed.items()}))
     add_traces(folder)
-
-
-def without_links(text):
-    """A text with the words of its links alone."""
-    return re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text)
 
 
 def make_playable(notebook):
@@ -191,7 +200,7 @@ def check_own(folder):
     index = folder / "index.html"
     if index.exists():
         found = index.read_text(encoding="utf-8", errors="replace")
-        if MADE not in found and 'content="tcgpu: notebooks/helpers/run.py report"' not in found:
+        if MADE not in found and 'content="tcgpu: notebooks/run.py report"' not in found:
             sys.exit(f"{index} is not an index of these pages; it is left as it is")
     elif any(folder.glob("*.html")):
         sys.exit(f"{folder} holds pages that this script did not write; they are left as they are")

@@ -33,11 +33,12 @@ SOME = 30_000  # bytes; smaller files may be those of the extensions themselves,
 LOADED = re.compile(r"\.e\((\d+)\)")  # by number
 NOT_PYTHON = re.compile(r"/tests/|\.data/|/labextension/|/nbextension/")  # in wheels
 UNREAD = re.compile(r"/measured/(families|public|peers|large|classes)-|/measured/sweep\.svg")  # by any notebook
-PICTURE = re.compile(r"\]\((\w+\.png)\)")
-ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!docs/)[^)]*\)")  # a link to a folder that is not there
+PICTURE = re.compile(r"\]\((helpers/\w+\.png)\)")
+ELSEWHERE = re.compile(r"\[([^]]+)\]\((?:\.\./(?!docs/)|helpers/(?!\w+\.png))[^)]*\)")  # a link to what is not there
 # of JupyterLab, as `make lab` has them; what a visitor changes is in the browser's storage five seconds later
-SETTINGS = json.loads((NOTEBOOKS / "helpers" / "jupyter_settings" / "overrides.json").read_text())
-SETTINGS["@jupyterlab/docmanager-extension:plugin"] = {"autosaveInterval": 5}
+LABCONFIG = NOTEBOOKS / "helpers" / "jupyter_settings" / "labconfig"
+SETTINGS = json.loads((LABCONFIG / "default_setting_overrides.json").read_text())
+SETTINGS["@jupyterlab/docmanager-extension:plugin"] |= {"autosaveInterval": 5}
 FROM_WORKER = "../../../../wheels/"  # the kernel's worker lies four folders deep, in extensions/
 
 
@@ -48,6 +49,8 @@ def wheels_into(folder):
     subprocess.run([*pip, "--only-binary=:all:", "--platform=any", "--dest", folder, "-r", listed], check=True)
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
     subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    (own,) = folder.glob("tcgpu-*.whl")
+    add_helpers(own)
 
 
 def inside(picture):
@@ -56,21 +59,27 @@ def inside(picture):
 
 
 def copy_notebooks(folder):
-    """Copy the notebooks, with a kernel that a browser has, and the modules beside them.
+    """Copy the notebooks, and nothing else, with a kernel that a browser has.
 
     What lies in other folders of the checkout is not there: links to it go, but for those to guides; see live.html.
     """
-    ignored = shutil.ignore_patterns("run.py", "*.png", "jupyter_settings", "__pycache__", ".*")  # pictures: see inside
-    shutil.copytree(NOTEBOOKS, folder, ignore=ignored)
-    shutil.copy(ROOT / "benchmarks" / "papers.py", folder)  # which report_charts imports
-    for path in folder.glob("*.ipynb"):
+    folder.mkdir()
+    for path in NOTEBOOKS.glob("*.ipynb"):
         notebook = nbformat.read(path, as_version=4)
         notebook.metadata.kernelspec = KERNEL
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 cell.source = PICTURE.sub(inside, ELSEWHERE.sub(r"\1", cell.source))
         # nbformat writes texts as lists of lines; Lab shows commas between them
-        path.write_text(json.dumps(notebook, separators=(",", ":")))
+        (folder / path.name).write_text(json.dumps(notebook, separators=(",", ":")))
+
+
+def add_helpers(wheel):
+    """Put what the notebooks import beside tcgpu into its wheel, so that a visitor's folder has notebooks alone."""
+    with zipfile.ZipFile(wheel, "a") as whole:
+        for path in (NOTEBOOKS / "helpers").rglob("*.py"):
+            whole.write(path, path.relative_to(NOTEBOOKS))
+        whole.write(ROOT / "benchmarks" / "papers.py", "papers.py")  # which report_charts imports
 
 
 def copy_pyodide(source, folder):

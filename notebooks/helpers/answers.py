@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from numbers import Number
 
+from IPython.display import display
+
 from tcgpu.errors import TcgpuError
 from tcgpu.insight.checking import Report
 from tcgpu.registry import Method
@@ -11,6 +13,33 @@ KINDS = {  # the first that fits
     bool: "True or False", Number: "a number", str: "a text", (list, tuple): "a list", (set, frozenset): "a set",
     dict: "a dict", Method: "a method", type: "a class", Callable: "a function",
 }  # fmt: skip
+
+FOLDED = """\
+<details class="answer"><summary>The answer (decide first)</summary></details>
+<style>
+.jp-OutputArea-child:has(details.answer:not([open])) ~ .jp-OutputArea-child,
+.cell_output > :has(details.answer:not([open])) ~ * { display: none }
+</style>
+"""
+
+
+class Fold:
+    """An output that hides those after it in its cell, until a click opens it; in JupyterLab and on the site."""
+
+    def __repr__(self):
+        return "(the answer follows)"
+
+    def _repr_html_(self):
+        return FOLDED
+
+
+def fold(*given):
+    """Fold the outputs of a cell that shows an answer: its first line. An answer that the reader has given unfolds it.
+
+    given: the variables of the question, None until the reader sets them.
+    """
+    if not given or any(answer is None for answer in given):
+        display(Fold())
 
 
 def verdict(answer, right, because="", *, like=None, among=()):

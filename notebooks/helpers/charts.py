@@ -207,6 +207,8 @@ def draw_gpu(gpu, *, ax=None):
             x + width / 2, y + height - 0.12 if at == "top" else y + height / 2, text, ha="center", va=at, size=size
         )
 
+    answer = {place: f"{gpu.ns(place):.0f} ns" for place in ("shared", "L1", "L2", "memory")}
+    nearby = f"shared memory and L1 cache: {gpu.l1_bytes >> 10} KB, answer in {answer['shared']} and {answer['L1']}"
     for sm, left in enumerate((0, 9.2)):
         box(left, 3.6, 8.8, 4.8, f"SM {sm}, a multiprocessor", size=9)
         for block, x in enumerate((left + 0.3, left + 4.5)):
@@ -217,18 +219,12 @@ def draw_gpu(gpu, *, ax=None):
                 for lane in range(LANES):
                     cell = (x + 0.15 + lane * 0.116, y), 0.09, 0.3
                     ax.add_patch(Rectangle(*cell, color=ORANGE if asks else BLUE, lw=0))
-        box(
-            left + 0.3,
-            3.9,
-            8.2,
-            0.9,
-            f"shared memory and L1 cache: {gpu.l1_bytes >> 10} KB",
-            fill=PALE,
-            at="center",
-        )
+        box(left + 0.3, 3.9, 8.2, 0.9, nearby, fill=PALE, at="center")
     ax.text(18.2, 6.2, f"… {gpu.sms} SMs", va="center", size=9)
-    box(0, 2.2, 18, 0.9, f"L2 cache of all SMs: {gpu.l2_bytes >> 20} MB", fill=PALE, at="center")
-    memory = f"global memory: {gpu.memory_bytes >> 30} GB, {gpu.bandwidth:,.0f} GB/s, in sectors of 32 bytes"
+    l2 = f"L2 cache of all SMs: {gpu.l2_bytes >> 20} MB, answers in {answer['L2']}"
+    box(0, 2.2, 18, 0.9, l2, fill=PALE, at="center")
+    memory = f"global memory: {gpu.memory_bytes >> 30} GB, {gpu.bandwidth:,.0f} GB/s, answers in {answer['memory']}"
+    memory += ", in sectors of 32 bytes"
     box(0, 0, 18, 1.7, memory, fill=PALE)
     for sector in range(14):
         asked = 2 <= sector < 6

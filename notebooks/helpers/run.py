@@ -32,7 +32,9 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 IGNORED = "nbval-ignore-output"  # the tag of the cells whose outputs nbval does not compare: times of this machine
 ELSEWHERE = "elsewhere"  # the tag of the cells that are for other places than this one
 CONTENTS = "00_start_here.ipynb"  # the notebook that lists all others, in reading order
+LISTS = "contents"  # the tag of its cells that do
 FOOTER = "footer"  # the tag of the last cell
+FOLD = "answers.fold("  # how a cell begins whose outputs are an answer
 BADGES = (
     "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
     "(https://colab.research.google.com/github/{owner}/blob/main/notebooks/{name}) "
@@ -73,11 +75,16 @@ def with_badges(notebook, name, repository):
     notebook.cells = [*own[:1], *elsewhere(name, repository), *own[1:]]
 
 
+def contents():
+    """The cells of the first notebook that list all: the path of one hour, and more."""
+    return [
+        cell for cell in nbformat.read(HERE / CONTENTS, as_version=4).cells if LISTS in cell.metadata.get("tags", [])
+    ]
+
+
 def reading_order():
     """The file names of all notebooks, in the order in which the first one lists them."""
-    notebook = nbformat.read(HERE / CONTENTS, as_version=4)
-    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    return [CONTENTS, *re.findall(r"^- \[[^]]+\]\((\w+\.ipynb)\)", text, re.MULTILINE)]
+    return [name for cell in contents() for name in re.findall(r"\]\((\w+\.ipynb)\)", cell.source)]
 
 
 def with_footer(notebook, name):
@@ -87,11 +94,7 @@ def with_footer(notebook, name):
     if name in order:
         at = order.index(name)
         near = {"Previous": order[at - 1 : at] if at else [], "Contents": [CONTENTS], "Next": order[at + 1 : at + 2]}
-        links = (
-            f"{what}: [{summary(nbformat.read(HERE / other, as_version=4))[0]}]({other})"
-            for what, others in near.items()
-            for other in others
-        )
+        links = (f"{what}: [{title(other)}]({other})" for what, others in near.items() for other in others)
         text = "---\n\n" + " · ".join(links)
         notebook.cells.append(new_markdown_cell(text, id=FOOTER, metadata={"tags": [FOOTER]}))
 
@@ -115,6 +118,8 @@ def keep_comparable(notebook):
         cell.metadata = nbformat.from_dict({key: value for key, value in cell.metadata.items() if key == "tags"})
         if cell.cell_type == "code":
             cell.outputs = joined(cell.outputs)
+            if cell.source.startswith(FOLD):  # JupyterLab hides them until it runs the cell, which folds them itself
+                cell.metadata["jupyter"] = nbformat.NotebookNode(outputs_hidden=True)
         for output in cell.get("outputs", []):
             if "metadata" in output:
                 output.metadata = nbformat.NotebookNode()
@@ -187,13 +192,9 @@ def store(path):
     nbformat.write(notebook, path)
 
 
-def summary(notebook):
-    """The first heading of a notebook and the first paragraph after it, as plain text."""
-    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    text = re.sub(r"[$`*]", "", text)
-    _, _, text = f"\n{text}".partition("\n# ")
-    heading, _, text = text.partition("\n")
-    return heading.strip(), " ".join(text.strip().split("\n\n")[0].split())
+def title(name):
+    """The first heading of a notebook."""
+    return nbformat.read(HERE / name, as_version=4).cells[0].source.partition("\n")[0].removeprefix("# ")
 
 
 def main():
