@@ -32,11 +32,6 @@ ATOMIC = {
 }  # fmt: skip
 
 
-def differing(value):
-    """A number as one that differs between threads."""
-    return replace(value, uniform=False) if isinstance(value, Value) else value
-
-
 class Parted(Exception):
     """Threads part before a barrier, or lanes of a warp wait for each other: the kernel needs masks."""
 
@@ -551,8 +546,6 @@ class Expressions(Integers):
         if waits:
             self.come_together()
         masked = bool(waits and self.guard)
-        if masked and not self.flow:  # a loop would go on for ever with what no thread of the mask gave it
-            arguments = [mapped(differing, each) for each in arguments]
         made = module.function(function, arguments, self.flow, masked)
         texts = ["lid", "block", *([self.guard] if masked else [])]
 
