@@ -176,7 +176,8 @@ class Explorer(widgets.VBox):
         return self._thread.wait(seconds)
 
     def __repr__(self) -> str:
-        return f"<Explorer: {self.graphs.source.value} graph, {', '.join(self.methods.chosen)}>"
+        of, methods = (f" of {self.kernel}", []) if self.kernel else ("", self.methods.chosen)
+        return f"<Explorer{of}: {', '.join([f'{self.graphs.source.value} graph', *methods])}>"
 
     # ----------------------------------------------------------------------------------- jobs, in the explorer's thread
 
