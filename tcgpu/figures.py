@@ -245,14 +245,14 @@ def _counted(number, noun):
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def png(figure: Figure, dpi: float = 110) -> bytes:
-    """Return a figure as a PNG file, without the name of the program that wrote it."""
-    return _saved(figure, format="png", dpi=dpi, metadata={"Software": None})
+def png(figure: Figure, dpi: float = 110, source: str | None = None) -> bytes:
+    """Return a figure as a PNG file, without the name of the program that wrote it. source: what to cite for it."""
+    return _saved(figure, format="png", dpi=dpi, metadata={"Software": None, "Source": source})
 
 
-def svg(figure: Figure) -> bytes:
-    """Return a figure as an SVG file."""
-    return _saved(figure, format="svg")
+def svg(figure: Figure, source: str | None = None) -> bytes:
+    """Return a figure as an SVG file. source: what to cite for it."""
+    return _saved(figure, format="svg", metadata={"Source": source} if source else None)
 
 
 def _saved(figure, **settings):

@@ -116,7 +116,7 @@ def draw_raster(trace, block=None, warp=None, *, begin=0, kernel=None, ax=None):
     sites = [events.sites[number] for number in events.step_site[shown].tolist()]
     for k, function in enumerate(dict.fromkeys(site.function for site in sites)):
         here = [(begin + step, site.line) for step, site in enumerate(sites) if site.function == function]
-        look = {"ms": 2.5, "color": (BLUE, ORANGE, DARK)[k % 3], "lw": 0}
+        look = {"ms": 2.5, "color": DARK_GREY, "lw": 0}
         lower.plot(*zip(*here, strict=True), "osD^v*P"[k % 7], label=function.name, **look)
     lower.set(xlabel="step of the warp", ylabel="line", xlim=edges)
     lower.invert_yaxis()

@@ -10,13 +10,12 @@ from typing import NamedTuple
 from matplotlib.patheffects import withStroke
 
 from tcgpu import datasets, records
-from tcgpu.figures import DARK_GREY, LOOKS, axes, plain_ticks
+from tcgpu.figures import LOOKS, axes, plain_ticks
 from tcgpu.records import Rows
 
 NOW, ESTIMATED, MEASURED, PUBLISHED, PICKED = "this run", "estimated", "measured", "published", "the picked graph"
 SPEEDUP = "speedup, column_block over naive"
 REPORT_COLUMNS = 27  # that a block takes at a time: the report's choice on three of its four graphs
-DASHES = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))  # of curves behind the others
 APART = 0.11  # of names at the ends of curves, at least, as a share of the chart's height
 
 
@@ -66,27 +65,26 @@ def crossings(points, level=1.0) -> list[float]:
     return found
 
 
-def draw_sweep(curves, *, behind=(), graph="", limits=None, ylabel=SPEEDUP, legend=False, size=9, ax=None):
+def draw_sweep(curves, *, graph="", limits=None, ylabel=SPEEDUP, legend=False, size=9, ax=None):
     """Draw curves over nonzeros per column on logarithmic axes. Returns the figure.
 
     A name has its colour, an estimate is dashed, what was published has stars. Where a speedup goes through 1, a circle
     and a number say at how many nonzeros per column: the threshold.
 
-    behind: the kinds that are grey. graph: the name of the graph of the PICKED points, which are stars in the colours
-    of the curves of their names. limits: the least and the most nonzeros per column. legend: names the curves in a
-    legend below, not each at its end. size: of letters, in points.
+    graph: the name of the graph of the PICKED points, which are stars in the colours of the curves of their names.
+    limits: the least and the most nonzeros per column. legend: names the curves in a legend below, not each at its end.
+    size: of letters, in points.
     """
     ax = ax or axes(7.4, 4.2)
-    looks, picked = _looks(curves, behind), [curve for curve in curves if curve.kind == PICKED]
+    looks, picked = _looks(curves), [curve for curve in curves if curve.kind == PICKED]
     drawn = [curve for curve in curves if curve.kind != PICKED and curve.points]
     for curve in drawn:
         name = f"{curve.name} {curve.kind}".replace(" ", "-")
         ax.plot(*zip(*curve.points, strict=True), **looks[curve[:2]], lw=1.5, label=curve.name, gid=name)
     for curve in picked:
         color = looks[curve[:2]]["color"]
-        ax.plot(*curve.points[0], "*", color=color, mec="black", mew=0.6, ms=12, zorder=4)
-    if picked:
-        ax.plot([], [], "*", color="white", mec="black", mew=0.6, ms=10, label=graph)
+        name = f"{graph}: {curve.name}" if graph else None
+        ax.plot(*curve.points[0], "*", color=color, mec="black", mew=0.6, ms=12, zorder=4, label=name)
     places = [x for curve in (picked if limits else curves) for x, _ in curve.points] + [*(limits or ())]
     ax.set(xscale="log", yscale="log", xlim=(min(places) / 1.15, max(places) * 1.15))
     ax.set_xlabel("nonzeros per column", size=size)
@@ -107,19 +105,13 @@ def draw_sweep(curves, *, behind=(), graph="", limits=None, ylabel=SPEEDUP, lege
     return ax.figure
 
 
-def _looks(curves, behind):
+def _looks(curves):
     """(name, kind) -> the colour, marker and dashes of its line."""
-    looks = {}
-    for grey in (True, False):
-        group = [curve for curve in curves if (curve.kind in behind) == grey]
-        names = list(dict.fromkeys(curve.name for curve in group))
-        for name, kind, _ in group:
-            place = names.index(name)
-            color, marker = (DARK_GREY, "") if grey else LOOKS[place % len(LOOKS)][:2]
-            dashes = DASHES[place % len(DASHES)] if grey else "--" if kind == ESTIMATED else "-"
-            if kind == PUBLISHED:
-                marker, dashes = "*", "-"
-            looks[name, kind] = {"color": color, "marker": marker, "ls": dashes, "ms": 9 if marker == "*" else 4.5}
+    looks, names = {}, list(dict.fromkeys(curve.name for curve in curves))
+    for name, kind, _ in curves:
+        color, marker = LOOKS[names.index(name) % len(LOOKS)][:2]
+        marker, size = ("*", 9) if kind == PUBLISHED else (marker, 4.5)
+        looks[name, kind] = {"color": color, "marker": marker, "ls": "--" if kind == ESTIMATED else "-", "ms": size}
     return looks
 
 

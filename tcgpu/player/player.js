@@ -36,6 +36,7 @@ export default {
 
 // ------------------------------------------------------------------------------------------------------------ elements
 
+const FOCUSED = new Set(["button", "select", "input"]);
 const DRAWN = new Set(["svg", "g", "rect", "text", "line", "circle", "polyline", "polygon"]);
 
 // An element with attributes (`onclick` and the like are functions) and children, which are elements or texts.
@@ -46,6 +47,8 @@ function make(tag, attributes = {}, ...children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value !== false && value !== undefined) element.setAttribute(name, value);
   }
+  // JupyterLab's own keys, such as arrows, do not apply where the focus is: it asks the focused element itself first
+  if (FOCUSED.has(tag) || "tabindex" in attributes) element.dataset.lmSuppressShortcuts = "true";
   element.append(...children);
   return element;
 }
@@ -81,7 +84,7 @@ class Player {
     root.classList.add("tcgpu-player");
     root.tabIndex = 0;
     root.setAttribute("aria-label", recording.title);
-    root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's own keys, such as arrows, do not apply here
+    root.dataset.lmSuppressShortcuts = "true";
     const title = make("div", { class: "title", role: "heading", "aria-level": 2 }, recording.title);
     root.replaceChildren(title, make("p", {}, recording.facts), this.controls(), this.note, this.views, this.tip);
     root.addEventListener("keydown", (event) => this.press(event));
@@ -395,7 +398,7 @@ class Warp {
     const width = this.canvas.clientWidth;
     if (!this.steps || !width || begin === undefined) return;
     const colours = [...this.legend.querySelectorAll(".swatch")].map((one) => getComputedStyle(one).backgroundColor);
-    const ink = getComputedStyle(this.player.root).color, muted = getComputedStyle(this.title).color, data = colours[4];
+    const ink = getComputedStyle(this.player.root).color, muted = getComputedStyle(this.title).color;
     const lane = 5, left = 26, top = 8, track = 64, scale = window.devicePixelRatio || 1;
     const side = (this.side = Math.min(14, (width - left) / (end - begin)));
     this.left = left;
@@ -419,7 +422,7 @@ class Warp {
       }
       const size = step === this.player.step ? 5 : 3;
       const y = bottom + 8 + (columns.row[step] / this.rows) * (track - 12);
-      pen.fillStyle = step === this.player.step ? ink : data;
+      pen.fillStyle = step === this.player.step ? ink : muted;
       pen.fillRect(x + (side - size) / 2, y - size / 2, size, size);
     }
     const x = left + (this.player.step - begin) * side;

@@ -35,8 +35,8 @@ def explore():
     """A function that opens explorers; at the end of the test their runs are stopped."""
     opened = []
 
-    def explore(*args, **settings):
-        opened.append(tcgpu.explore(*args, **settings))
+    def explore(*args, page="Compare", **settings):
+        opened.append(tcgpu.explore(*args, page=page, **settings))
         assert opened[-1].wait(SOON)
         return opened[-1]
 

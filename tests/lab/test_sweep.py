@@ -96,21 +96,21 @@ def test_curves_are_named_at_their_ends_and_no_name_covers_another():
     assert all(ax.bbox.x1 <= box.x0 and box.x1 <= picture.bbox.x1 for box in boxes)
 
 
-def test_kinds_behind_are_grey_and_a_picked_graph_is_a_star_in_the_colour_of_its_method():
+def test_a_picked_graph_is_a_star_in_the_colour_of_its_curve_and_named_beside_it():
     curves = [
         Curve("27 columns", MEASURED, [(2, 0.5), (4, 0.7)]), Curve("1 column", MEASURED, [(2, 0.1), (4, 0.2)]),
         Curve("A", NOW, [(2, 3.0), (4, 4.0)]), Curve("B", NOW, [(2, 5.0), (4, 6.0)]),
         Curve("B", PICKED, [(30, 2.0)]),
     ]  # fmt: skip
-    picture = sweep.draw_sweep(curves, behind=(MEASURED,), graph="mine", limits=(1, 16), legend=True)
+    picture = sweep.draw_sweep(curves, graph="mine", limits=(1, 16), legend=True)
     (ax,) = picture.axes
-    long, short, first, second = curves_on(ax).values()
-    assert long.get_color() == short.get_color() and long.get_linestyle() != short.get_linestyle()
-    assert len({line.get_color() for line in (long, first, second)}) == 3
+    lines = curves_on(ax).values()
+    assert len({line.get_color() for line in lines}) == len({line.get_marker() for line in lines}) == 4
+    *_, second = lines
     [star] = [line for line in ax.lines if line.get_xydata().tolist() == [[30, 2]]]
     assert star.get_color() == second.get_color() and ax.get_xlim() == pytest.approx((1 / 1.15, 30 * 1.15))
     (legend,) = picture.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["27 columns", "1 column", "A", "B", "mine"]
+    assert [text.get_text() for text in legend.get_texts()] == ["27 columns", "1 column", "A", "B", "mine: B"]
 
 
 def test_its_points_are_rows():

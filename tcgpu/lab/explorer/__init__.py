@@ -3,6 +3,7 @@
     explorer = tcgpu.explore()                        # a widget, shown as the last line of a cell
     explorer = tcgpu.explore("rmat_8", ["naive", "bitmap"], order="degree", page="Trace")
     explorer.run(); explorer.wait(); explorer.rows    # what a click on Run does, and its results
+    tcgpu.explore(kernel="bitmap")                    # a small one, of one kernel and its place on the curve
 
 panel        the Explorer: all of the panel, Run and Stop
 graph_card   the card that picks a graph and its order
@@ -10,27 +11,33 @@ method_card  the card that picks methods and sets their knobs
 method_run   one method with its settings: how it is measured and traced
 pages        the base class of the pages; the page that compares methods on one graph
 sweep_page   the page that compares methods over nonzeros per column
+kernel_page  the page of the small explorer of one kernel
 trace_page   the page that shows what kernels do, access by access
 job_thread   the thread that runs the jobs of an explorer
 charts, elements, style.css    charts; building blocks; the style sheet
+citation     what to cite for what is saved
+names.js, slider_link.js    tooltips and names of controls; a field and its slider
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.panel import Explorer
-from tcgpu.registry import BUILT_IN, Method, as_list, named, register
+from tcgpu.registry import BUILT_IN, METHODS, Method, as_list, named, register
 
 __all__ = ["Explorer", "explore"]
 
 
 def explore(
     graph: Any = "mesh_16x16",
-    methods: Sequence[str | Method] = ("naive", "column_block", "cpu"),
+    methods: Sequence[str | Method] | None = None,
     *,
+    kernel: str | None = None,
     order: str | None = None,
     engine: str | None = None,
-    page: str = "Compare",
+    page: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Explorer:
     """Open an explorer: a widget that is shown as the last line of a cell.
 
@@ -38,16 +45,24 @@ def explore(
     ----------
     graph : str, path or graph
         The graph that is picked at first: a name that `tcgpu.load` takes, a path, or anything that `tcgpu.count` takes.
-    methods : sequence of str or Method
+    methods : sequence of str or Method, optional
         The methods that are picked at first. A Method of your own is registered: see `tcgpu.register`.
+    kernel : str, optional
+        A method for a small explorer of its own: pick a graph, run this method, see its place on the curve.
     order, engine : str, optional
         The order and the engine that are picked at first; without them, the defaults of each method and machine.
-    page : {"Compare", "Sweep", "Trace"}
-        The page that is shown at first.
+    page : {"Sweep", "Compare", "Trace"}, optional
+        The page that is shown at first: by default "Sweep", and "Compare" if `methods` are given.
+    settings : dict, optional
+        The values of other controls, as the line has them that "share" shows: `{"naive.threads": 64}`.
     """
-    methods = as_list(methods)
+    if kernel:
+        elements.check_known("method", kernel, [name for name, each in METHODS.items() if "sim" in each.engines])
+        methods, page = dict.fromkeys(("naive", "column_block", kernel)), "Kernel"
+    page = page or ("Sweep" if methods is None else "Compare")
+    methods = ("naive", "column_block", "cpu") if methods is None else as_list(methods)
     for method in methods:
         if isinstance(method, Method) and named(method).name not in BUILT_IN:
             register(method)
     methods = [getattr(method, "name", method) for method in methods]
-    return Explorer(graph, methods, order=order, engine=engine, page=page)
+    return Explorer(graph, methods, order=order, engine=engine, page=page, settings=settings or {}, kernel=kernel)

@@ -1,14 +1,15 @@
 """The explorer's chart of timings, as nested bars, and the title of a chart."""
 
-from tcgpu.figures import BLUE, DARK, GREY, ORANGE, PURPLE, axes, plain_ticks
-from tcgpu.lab.explorer.method_run import label_of, machine_of
+from tcgpu.figures import BLUE, DARK, GREY, ORANGE, PALE, PURPLE, SKY, axes, plain_ticks
+from tcgpu.lab.explorer.method_run import TIMINGS, label_of, machine_of, times_of
 
-BARS = (("total_ms", 0.86), ("process_ms", 0.62), ("kernel_ms", 0.38))  # nested: timing, height of its bar
-SHADES = {  # engine -> its name, the colours of the nested bars
+HEIGHTS = 0.86, 0.62, 0.38  # of the nested bars
+SHADES = {  # engine -> its name, if it is not that of the device; the colours of the nested bars
     "gpu": ("GPU", ("#bee3f8", "#63b3ed", BLUE)),
-    "webgpu": ("WebGPU", ("#fed7e2", "#ed64a6", PURPLE)),
+    "webgpu": ("", ("#fed7e2", "#ed64a6", PURPLE)),
     "cpu": ("CPU", ("#feebc8", "#f6ad55", ORANGE)),
     "sim": ("simulator", ("#edf2f7", "#a0aec0", DARK)),
+    "traced": ("", (PALE, PALE, SKY)),
 }
 POINTS = 8  # size of the letters
 MAX_TITLE = 48  # letters
@@ -19,21 +20,21 @@ def draw_timings(rows, title):
 
     The label of a row names the order only if the rows differ in it.
     """
-    several, ax = len({row["order"] for row in rows}) > 1, axes(3.92, 2.8)
+    several, ax = len({row["order"] for row in rows}) > 1, axes(3.4, 2.8)
     for place, row in enumerate(rows):
-        for (timing, height), color in zip(BARS, SHADES[row["engine"]][1], strict=True):
-            ax.barh(place, row[timing], height, color=color, lw=0)
-        kernel = row["kernel_ms"]
+        kernel = times_of(row)["kernel_ms"]
+        for timing, height, color in zip(TIMINGS, HEIGHTS, SHADES[row["engine"]][1], strict=True):
+            ax.barh(place, times_of(row).get(timing, 0), height, color=color, lw=0)
         words = f"{kernel:,.0f}" if kernel >= 1000 else f"{kernel:.3g}"
         ax.annotate(words, (kernel, place), (3, 0), textcoords="offset points", size=POINTS, va="center")
     engines = {row["engine"]: row for row in rows}
     for engine, row in engines.items():
         name, shades = SHADES[engine]
-        ax.barh(0, 0, color=shades[-1], label=machine_of(row) if engine == "webgpu" else name)
+        ax.barh(0, 0, color=shades[-1], label=name or machine_of(row))
     if rows:
-        columns = 1 if "webgpu" in engines else 3  # the name of a device is long
+        columns = 1 if engines.keys() & {"webgpu", "traced"} else 3  # the names of devices are long
         ax.figure.legend(frameon=False, fontsize=POINTS, loc="outside lower right", ncols=columns)
-    times = [row[timing] for row in rows for timing, _ in BARS if row[timing] > 0]
+    times = [ms for row in rows for ms in times_of(row).values() if ms > 0]
     low, high = (min(times) / 3, max(times) * 4) if times else (0.1, 100)
     ax.set(xscale="log", xlim=(low, high), ylim=(max(len(rows), 4) - 0.5, -0.5), yticks=range(len(rows)))
     ax.set_yticklabels([f"{label_of(row)}, {row['order']}" if several else label_of(row) for row in rows])

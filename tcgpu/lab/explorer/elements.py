@@ -12,11 +12,13 @@ import traitlets
 
 from tcgpu import figures
 from tcgpu.errors import MethodError
+from tcgpu.lab.explorer.citation import citation
 from tcgpu.markup import element, joined
+from tcgpu.records import Rows
 from tcgpu.suggest import unknown
 
 LABEL_WIDTH = "96px"  # of the labels in a form
-LIST_WIDTH, FIELD_WIDTH = 262, 180  # pixels of a control in a form, with its label: a list, or a field for a number
+LIST_WIDTH, FIELD_WIDTH = 262, 164  # pixels of a control in a form, with its label: a list, or a field for a number
 FILE_TYPES = {"csv": "text/csv", "png": "image/png", "svg": "image/svg+xml"}
 LOCK = threading.RLock()
 
@@ -72,6 +74,13 @@ def box(children, *classes, kind=widgets.VBox, **layout):
     return widget
 
 
+def everything(widget):
+    """The widget and all that it contains."""
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from everything(child)
+
+
 def dropdown(label, width, tooltip, options=(), label_width="initial"):
     """A drop-down list, as wide as its longest option and at least `width` pixels."""
     style = {"description_width": label_width}
@@ -84,6 +93,16 @@ def when_set(function, *controls, trait="value"):
     function = one_at_a_time(function)
     for control in controls:
         control.observe(lambda change: function(), trait)
+
+
+class Names(anywidget.AnyWidget):
+    """Names the controls of a panel for screen readers, and gives them their tooltips: see `names.js`.
+
+    tips: the label of a control, or what it says -> its tooltip. ipywidgets shows it only where there is no label.
+    """
+
+    _esm = Path(__file__).with_name("names.js")
+    tips = traitlets.Dict().tag(sync=True)
 
 
 class SliderLink(anywidget.AnyWidget):
@@ -153,7 +172,8 @@ def form_settings(label, help_text, width, tooltip=None):
 def row(control, help_text):
     """A row of a form: a control and, if it has one, its slider, help text."""
     slider = [control.slider] if isinstance(control, NumberField) and control.slider else []
-    return box([control, *slider, text(help_text, "tcgpu-help", flex="1 1 0")], kind=widgets.HBox, flex="none")
+    help_box = text(help_text, "tcgpu-help", flex="1 1 108px")
+    return box([control, *slider, help_box], "tcgpu-row", kind=widgets.HBox, flex="none")
 
 
 def check_known(what, value, values):
@@ -188,21 +208,22 @@ class Chart(widgets.Image):
         self.links = text(width="auto")
         self.export = box([self.save, self.links], kind=widgets.HBox, flex="none")
 
-    def show(self, figure, rows=None):
-        """Show a figure. rows: what it draws, Rows of numbers."""
-        self._figure, self._rows = figure, rows
+    def show(self, figure, methods=(), rows=None):
+        """Show a figure, of these methods. rows: what it draws, Rows of numbers."""
+        self._figure, self._rows, self._cite = figure, rows, citation(methods)
         self.links.show()
         width, height = (round(inches * self._pixels) for inches in figure.get_size_inches())
         self.layout.width, self.layout.height = f"{width}px", f"{height}px"
-        self.value = figures.png(figure, 2 * self._pixels)
+        self.value = figures.png(figure, 2 * self._pixels, self._cite)
 
     def _show_links(self):
         if self._figure is not None:
-            files = {"png": bytes(self.value), "svg": figures.svg(self._figure)}
+            files = {"png": bytes(self.value), "svg": figures.svg(self._figure, self._cite)}
             if self._rows:
-                files["csv"] = self._rows.csv().encode()
+                files["csv"] = Rows(row | {"cite": self._cite} for row in self._rows).csv().encode()
             links = (download_link(f"{self._name}.{kind}", file, kind.upper()) for kind, file in files.items())
-            self.links.show(joined(*links, between=" &nbsp; "))
+            cite = element("div", f"Cite: {self._cite}", class_="tcgpu-cite")
+            self.links.show(joined(*links, between=" &nbsp; "), cite)
 
 
 def table(head, rows):

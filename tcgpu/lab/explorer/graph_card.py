@@ -88,12 +88,11 @@ ORDERS = {  # label -> order
 class GraphSource:
     """How to make a graph: Python code, and a function that does the same.
 
-    content: the bytes of an uploaded file. nonzeros: nonzeros per column of a graph in a sweep.
+    nonzeros: nonzeros per column of a graph in a sweep.
     """
 
     code: str
     make: Callable[[], Graph] = field(compare=False)
-    content: bytes = b""
     nonzeros: float = 0.0
 
 
@@ -111,7 +110,7 @@ class GraphCard(widgets.VBox):
         self.source.style.button_width = "auto"
         self.given_page = elements.text("", "tcgpu-help")
         pages = [self._bundled_page(), self._generated_page(), self._file_page(), self.given_page]
-        self._stack = widgets.Stack(pages, selected_index=0, layout={"height": "300px"})
+        self._stack = widgets.Stack(pages, selected_index=0)
         self.facts = elements.text("", "tcgpu-help", min_height="52px")
         order_settings = elements.form_settings("order", "of the vertices", elements.LIST_WIDTH)
         self.order = widgets.Dropdown(options=ORDERS, **order_settings)
@@ -139,13 +138,18 @@ class GraphCard(widgets.VBox):
             name, arguments = self.generator.value, self._changed_arguments()
             said = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
             return GraphSource(f"tcgpu.generate.{name}({said})", lambda: GENERATORS[name](**arguments))
-        if self._uploaded is not None:
-            name, content = self._uploaded
-            return GraphSource(f"tcgpu.read({name!r})", lambda: _read_content(name, content), content)
+        if self._uploaded:
+            path = str(next(Path(self._uploaded.name).iterdir()))
+            return GraphSource(f"tcgpu.read({path!r})", lambda: _read_uploaded(Path(path)))
         path = self.path.value.strip()
         if not path:
             raise GraphError("name a file, or upload one")
         return GraphSource(f"tcgpu.read({path!r})", lambda: opened(Path(path).expanduser()))
+
+    def named(self) -> str:
+        """The picked graph as `tcgpu.explore` takes it: a name or a path, or else the code that makes it."""
+        own = {"bundled": self.bundled.value, "a file": "" if self._uploaded else self.path.value.strip()}
+        return repr(own.get(self.source.value)) if own.get(self.source.value) else self.picked().code
 
     def show_facts(self, graph: Graph) -> None:
         """Show the size of the picked graph, and what cleaning dropped."""
@@ -159,7 +163,7 @@ class GraphCard(widgets.VBox):
         self._elsewhere = [entry.name for entry in datasets.catalogue() if entry.name not in names]
         options = [(_described(entry), entry.name) for entry in entries]
         self._origins = {entry.name: entry.source for entry in entries}
-        self.bundled = widgets.Select(options=options, layout={"width": "calc(100% - 4px)", "height": "230px"})
+        self.bundled = widgets.Select(options=options, layout={"width": "calc(100% - 4px)", "height": "180px"})
         self.bundled.tooltip = "graphs that come with tcgpu, those in the folder that TCGPU_GRAPHS names, and downloads"
         origin = elements.text("", "tcgpu-help")
 
@@ -176,14 +180,14 @@ class GraphCard(widgets.VBox):
         self.generator = elements.dropdown("generator", 250, "what makes the graph", *of_form)
         self.parameters = elements.LazyDict(self._make_controls)
         self._about = elements.text("", "tcgpu-help")
-        self._controls = elements.box([], "tcgpu-scroll", height="230px")
+        self._controls = elements.box([])
 
         elements.when_set(self._show_generator, self.generator)
         return elements.box([self.generator, self._about, self._controls], width="100%")
 
     def _file_page(self):
         self.path = widgets.Text(placeholder="a path, such as ../data/graphs/rmat_8.mtx", continuous_update=False)
-        self.path.description, self.path.layout.width = "path", "auto"
+        self.path.description, self.path.layout.width, self.path.tooltip = "path", "auto", "where the file is"
         self.path.style.description_width = "50px"
         self.upload = widgets.FileUpload(description="or upload a file", layout={"width": "170px"})
         self.upload.tooltip = "send a file from this computer"
@@ -198,7 +202,8 @@ class GraphCard(widgets.VBox):
 
         def uploaded():
             for file in self.upload.value[:1]:
-                self._uploaded = file["name"], bytes(file["content"])
+                self._uploaded = tempfile.TemporaryDirectory()  # for as long as the kernel runs
+                Path(self._uploaded.name, Path(file["name"]).name).write_bytes(file["content"])
                 self._on_change()
 
         elements.when_set(named, self.path)
@@ -283,12 +288,9 @@ def _control(name, value):
     return elements.NumberField(value, lambda entered: check(label, entered, low, high), tuple(steps), **settings)
 
 
-def _read_content(name, content):
+def _read_uploaded(path):
     """Read an uploaded file. Error messages name the file without the temporary folder."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, Path(name).name)
-        path.write_bytes(content)
-        try:
-            return opened(path)
-        except TcgpuError as error:
-            raise GraphError(str(error).replace(f"{folder}/", "")) from None
+    try:
+        return opened(path)
+    except TcgpuError as error:
+        raise GraphError(str(error).replace(f"{path.parent}/", "")) from None

@@ -25,7 +25,7 @@ class MethodCard(widgets.VBox):
         self.knobs = elements.LazyDict(self._make_controls)
         tooltip = "the method whose knobs are shown below"
         self.knobs_of = elements.dropdown("knobs of", 250, tooltip, label_width=elements.LABEL_WIDTH)
-        self.shown_knobs = elements.box([], "tcgpu-scroll", height="160px")
+        self.shown_knobs = elements.box([])
         title = elements.text("Methods", "tcgpu-heading")
         super().__init__([title, *self._chips_by_source(), self.knobs_of, self.shown_knobs])
         self.add_class("tcgpu-card")

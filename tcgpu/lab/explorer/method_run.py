@@ -12,6 +12,7 @@ from tcgpu.measurement import measure
 from tcgpu.records import gpu_of
 from tcgpu.registry import METHODS
 
+TIMINGS = ("total_ms", "process_ms", "kernel_ms")  # each is part of the one before
 LANE_STEPS = 200_000  # that are traced for an estimate
 ESTIMATE_SECONDS = 0.8  # for them, on the machine that the costs of `simulated` were measured on
 
@@ -19,8 +20,8 @@ ESTIMATE_SECONDS = 0.8  # for them, on the machine that the costs of `simulated`
 class MethodRun(NamedTuple):
     """A method to run: the knobs that differ from their defaults; order and engine, None for the default.
 
-    max_seconds: that it may take in the simulator; None for the default. verb: "measure", "trace" or "estimate"; an
-    estimate is of a GPU, and of one that copies of the graph fill, if `fill`.
+    max_seconds: that it may take in the simulator; None for the default. verb: "measure", "trace" or "estimate"; times
+    of the last two are estimated for a GPU, and if `fill` for one that copies of the graph fill.
     """
 
     method: str
@@ -54,7 +55,8 @@ class MethodRun(NamedTuple):
     def settings(self):
         """What the verb takes besides the graph and the method. The simulator measures once: its times mean little."""
         if self.verb == "trace":
-            return {"order": self.order, "max_seconds": self.max_seconds} | self.knobs
+            of_gpu = {"gpu": self.gpu} if self.gpu else {}
+            return of_gpu | {"order": self.order, "max_seconds": self.max_seconds} | self.knobs
         if self.verb == "estimate":
             of_gpu = {"gpu": self.gpu, "fill": self.fill}
             return of_gpu | {"order": self.order, "lane_steps": LANE_STEPS} | self.knobs
@@ -97,6 +99,13 @@ def label_of(row):
     knobs = json.loads(row.get("knobs") or "{}").items()
     changed = {name: value for name, value in knobs if method is None or method.knobs.get(name, value) != value}
     return " ".join([row["method"], *(f"{name}={value}" for name, value in changed.items())])
+
+
+def times_of(row):
+    """Timing -> milliseconds. Of a trace or an estimate only the time of the kernels is known."""
+    if "estimated_us" in row:
+        return {"kernel_ms": row["estimated_us"] / 1e3}
+    return {timing: row[timing] for timing in TIMINGS}
 
 
 def machine_of(row):

@@ -7,10 +7,13 @@ each method on each graph, and `draw` at the end; in a long run, now and then be
 import ipywidgets as widgets
 
 from tcgpu import records
+from tcgpu.insight.estimates import caution_for
+from tcgpu.insight.gpus import GPUS
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import charts, elements
-from tcgpu.lab.explorer.method_run import label_of, machine_of
+from tcgpu.lab.explorer.method_run import label_of, machine_of, times_of
 from tcgpu.records import Rows
+from tcgpu.registry import METHODS
 
 SHOWN = (
     *("graph", "nonzeros", "method", "engine", "machine", "order", "knobs", "triangles"),
@@ -21,7 +24,7 @@ TIMINGS_NOTE = (
     "Kernel: from the first to the last kernel. Process: with allocation, set-up and reading the result. "
     "Total: with cleaning and ordering the edges. All three are of the same runs."
 )
-SIMULATOR_NOTE = "The simulator is a Python program: its times grow with the work, but they are not a GPU's times. "
+SIMULATOR_NOTE = "The simulator is a Python program: its times are not a GPU's, and never drawn beside those of one. "
 SOFTWARE_NOTE = "A software device is a program: its counts are right, its times are not a GPU's times."
 
 
@@ -31,11 +34,22 @@ class PageRows(Rows):
     shown = SHOWN
 
 
+def first_gpu(recorded):
+    """The GPU whose record is shown at first; None if there is no record."""
+    return records.REFERENCE_GPU if records.REFERENCE_GPU in recorded else next(iter(recorded), None)
+
+
+def shown_ms(timing):
+    """A function of a row: its time, measured or estimated; None for the simulator's, which is no GPU's time."""
+    return lambda row: None if row["engine"] == "sim" else times_of(row).get(timing)
+
+
 class Page(widgets.VBox):
     """A page with charts, a note and a table. rows: the measurements. run_code: the Python code of their run."""
 
     title = ""  # of the tab
     columns = {}  # of the table: heading -> the key of a row, or a function of a row
+    settings = ()  # the names of the controls that `explore` can set
 
     def __init__(self, table_height):
         super().__init__()
@@ -52,7 +66,9 @@ class Page(widgets.VBox):
     def begin(self, graphs, runs):
         """Clear the rows and begin a run; returns the result of `plan`."""
         sources, planned = self.plan(graphs, runs)
-        left_out = {run.method for run in runs} - {run.method for run in planned}
+        left_out = {run.method for run in runs if "sim" not in METHODS[run.method].engines} - {
+            run.method for run in planned
+        }
         self._left_out = f"Left out, because it runs no kernel: {', '.join(sorted(left_out))}. " if left_out else ""
         self.rows, self.run_code = PageRows(), self.code(graphs, runs)
         return sources, planned
@@ -123,31 +139,35 @@ class Page(widgets.VBox):
 
 
 class ComparePage(Page):
-    """Compares methods on one graph, next to records from GPUs.
+    """Compares methods on one graph, next to records from GPUs. Without a GPU it traces kernels and estimates times.
 
-    machine, graph: the GPU and the graph of the record that is shown. keep: whether a run keeps earlier rows.
+    gpu: the GPU that is estimated. machine, graph: the GPU and the graph of the record that is shown. keep: whether a
+    run keeps earlier rows.
     """
 
     title = "Compare"
+    settings = ("gpu", "machine", "graph", "keep")
     columns = {
         "graph": "graph", "method": label_of, "order": "order",
-        "measured on": lambda row: f"{machine_of(row)}, {row['date']}",
-        "triangles": "triangles", "kernel ms": "kernel_ms", "process ms": "process_ms", "total ms": "total_ms",
+        "runs on": lambda row: f"{machine_of(row)}, {row['date']}", "triangles": "triangles",
+        "kernel ms": shown_ms("kernel_ms"), "requests": "load_requests", "sectors each": "sectors_per_request",
+        "process ms": shown_ms("process_ms"), "total ms": shown_ms("total_ms"),
     }  # fmt: skip
 
     def __init__(self):
         super().__init__(190)
         self._records = records.counts()
         self._drawn = None  # the record that is in its chart
+        self.gpu = elements.dropdown("without a GPU, estimate an", 130, "the GPU whose times are estimated", list(GPUS))
         self.machine = elements.dropdown("on", 150, "the GPU of the record", list(self._records))
+        self.machine.value = first_gpu(self._records)
         self.graph = elements.dropdown("recorded", 234, "the graph of the record")
         self.keep = widgets.Checkbox(description="keep the rows of earlier runs", indent=False)
         self.keep.tooltip = "draw and save what the next run measures with the rows that are there"
         self.live_chart, self.recorded_chart = elements.Chart("tcgpu-times"), elements.Chart("tcgpu-recorded-times")
-        picks = elements.box([self.graph, self.machine], "tcgpu-charts", kind=widgets.Box)
         columns = [
-            elements.box([self.keep, self.live_chart, self.live_chart.export]),
-            elements.box([picks, self.recorded_chart, self.recorded_chart.export]),
+            elements.box([self.gpu, self.keep, self.live_chart, self.live_chart.export]),
+            elements.box([self.graph, self.machine, self.recorded_chart, self.recorded_chart.export]),
         ]
         self.children = [elements.box(columns, "tcgpu-charts", kind=widgets.Box), self.note, self.table]
         elements.when_set(self._show_machine, self.machine)
@@ -159,6 +179,12 @@ class ComparePage(Page):
         """The recorded rows that are shown."""
         return self._records.get(self.machine.value, {}).get(self.graph.value, Rows())
 
+    def plan(self, graphs, runs):
+        """What the simulator would run only because there is no GPU is traced: its own times are not a GPU's."""
+        traced = {"verb": "trace", "gpu": self.gpu.value}
+        runs = [run._replace(**traced) if run.is_simulated and run.engine is None else run for run in runs]
+        return [graphs.picked()], runs
+
     def begin(self, graphs, runs):
         kept = self.rows if self.keep.value else PageRows()
         planned = super().begin(graphs, runs)
@@ -166,15 +192,19 @@ class ComparePage(Page):
         return planned
 
     def draw_charts(self, rows):
-        title = f"measured now: {rows[-1]['graph']}" if rows else "measured now: press Run"
-        self.live_chart.show(charts.draw_timings(rows, title), Rows(rows))
+        alone = [row for row in rows if row["engine"] != "sim"] or rows
+        title = f"now: {rows[-1]['graph']}" if rows else "now: press Run"
+        self.live_chart.show(charts.draw_timings(alone, title), {row["method"] for row in alone}, alone)
         if self._drawn != (self.machine.value, self.graph.value):
             self._drawn = self.machine.value, self.graph.value
             title = f"recorded on {self.recorded[0]['date']}" if self.recorded else "nothing was recorded"
-            self.recorded_chart.show(charts.draw_timings(self.recorded, title), self.recorded)
+            shown = {row["method"] for row in self.recorded}
+            self.recorded_chart.show(charts.draw_timings(self.recorded, title), shown, self.recorded)
 
     def note_of(self, rows):
-        return f"{TIMINGS_NOTE} {super().note_of(rows)}"
+        estimated = {row["machine"] for row in rows if row["engine"] == "traced"}
+        words = [f"Kernels were traced, and their time estimated for an {gpu}." for gpu in estimated]
+        return " ".join([TIMINGS_NOTE, *words, *map(caution_for, estimated), super().note_of(rows)])
 
     def lines(self, rows):
         return super().lines([row | {"date": "now"} for row in rows]) + super().lines(self.recorded, "recorded")

@@ -1,6 +1,7 @@
 """The Explorer: two cards that pick a graph and methods, Run and Stop, three pages of results, the code of the run."""
 
 import contextlib
+import inspect
 import time
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from tcgpu.graph import Graph
 from tcgpu.hardware import webgpu_device
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import elements
+from tcgpu.lab.explorer.citation import cited
 from tcgpu.lab.explorer.graph_card import DEFAULT, GraphCard, GraphSource
 from tcgpu.lab.explorer.job_thread import JobThread, Stopped
+from tcgpu.lab.explorer.kernel_page import KernelPage
 from tcgpu.lab.explorer.method_card import MethodCard
 from tcgpu.lab.explorer.method_run import MethodRun
 from tcgpu.lab.explorer.pages import ComparePage, Page
@@ -57,7 +60,7 @@ class Explorer(widgets.VBox):
     busy: bool = traitlets.Bool(False)
     message: str = traitlets.Unicode("")
 
-    def __init__(self, graph, methods, *, order, engine, page):
+    def __init__(self, graph, methods, *, order, engine, page, settings, kernel):
         self.failure: Exception | None = None
         self._problems = {}  # "graph", "methods" or "run" -> what is wrong with it
         self._picked = None  # the GraphSource that is picked
@@ -70,18 +73,28 @@ class Explorer(widgets.VBox):
         self.graphs = GraphCard(graph, order, self._graph_changed)
         self.methods = MethodCard(methods, self._methods_changed)
         elements.when_set(self._methods_changed, self.graphs.order)
-        self.compare, self.sweep, self.traces = ComparePage(), SweepPage(), TracePage()
-        self.pages = widgets.Tab([self.compare, self.sweep, self.traces])
+        self.kernel, self._first = kernel, {}  # the only method; setting -> its first value
+        self.sweep = KernelPage(kernel) if kernel else SweepPage()
+        self.compare, self.traces = ComparePage(), TracePage()
+        self.pages = widgets.Tab([self.sweep] if kernel else [self.sweep, self.compare, self.traces])
         self.pages.titles = titles = [page.title for page in self.pages.children]
         self.pages.selected_index = titles.index(elements.check_known("page", page, titles))
         elements.when_set(self._page_changed, self.pages, trait="selected_index")
         elements.when_set(self._show_code, self.sweep.limits, self.sweep.edges, self.sweep.way, self.sweep.gpu)
+        elements.when_set(self._place, self.sweep.way, self.sweep.gpu)
         self.python = elements.text("", "tcgpu-python")
         self.problems = elements.text("", "tcgpu-message")
-        cards = elements.box([self.graphs, self.methods], "tcgpu-cards", kind=widgets.Box)
-        super().__init__([widgets.HTML(STYLE), cards, self._bar(engine), self.problems, self.pages, self.python])
+        self.view = elements.text("", "tcgpu-python")
+        main = [self._bar(engine), self.problems, self.sweep if kernel else self.pages, self.view, self.python]
+        cards = [self.graphs, elements.box(main, "tcgpu-main"), *([] if kernel else [self.methods])]
+        tips = {page.title: inspect.getdoc(page).splitlines()[0] for page in self.pages.children}
+        shown = [each for card in cards for each in elements.everything(card)]
+        tips |= {each.description: each.tooltip for each in shown if getattr(each, "tooltip", "")}
+        grid = elements.box(cards, "tcgpu-grid", kind=widgets.GridBox)
+        super().__init__([widgets.HTML(STYLE), elements.Names(tips=tips), grid])
         self.add_class("tcgpu-explorer")
         self._methods_changed()
+        self._set(settings)
         self._graph_changed()
         self._page_changed()
 
@@ -89,6 +102,35 @@ class Explorer(widgets.VBox):
     def page(self) -> Page:
         """The page that is shown."""
         return self.pages.children[self.pages.selected_index]
+
+    @property
+    def code(self) -> str:
+        """The line of Python that opens an explorer like this one: its graph, methods, page and settings."""
+        runs, settings = self.method_runs(), {}
+        for name, control in self._settings().items():
+            if control.value != self._first.get(name, control.value):  # of methods at first; of others, see below
+                settings[name] = control.value
+        settings |= {f"{run.method}.{knob}": value for run in runs for knob, value in run.knobs.items()}
+        what = {"kernel": self.kernel} if self.kernel else {"methods": self.methods.chosen, "page": self.page.title}
+        given = what | {"order": runs[0].order, "engine": runs[0].engine, "settings": settings}
+        said = "".join(f", {name}={value!r}" for name, value in given.items() if value)
+        return f"tcgpu.explore({self.graphs.named()}{said})"
+
+    def _settings(self):
+        """The controls that `settings` can set: name -> control."""
+        controls = {"runs": self.repeats, "max seconds": self.max_seconds}
+        for page in self.pages.children:
+            controls |= {f"{page.title.lower()}.{name}": getattr(page, name) for name in page.settings}
+        for method in self.methods.chosen:
+            controls |= {f"{method}.{knob}": control for knob, control in self.methods.knobs[method].items()}
+        return controls
+
+    def _set(self, settings):
+        controls = self._settings()
+        self._first = {name: control.value for name, control in controls.items()}
+        for name, value in settings.items():
+            control = controls[elements.check_known("setting", name, controls)]
+            control.value = str(value) if isinstance(control, elements.NumberField) else value
 
     @property
     def rows(self) -> Rows:
@@ -134,7 +176,8 @@ class Explorer(widgets.VBox):
         return self._thread.wait(seconds)
 
     def __repr__(self) -> str:
-        return f"<Explorer: {self.graphs.source.value} graph, {', '.join(self.methods.chosen)}>"
+        of, methods = (f" of {self.kernel}", []) if self.kernel else ("", self.methods.chosen)
+        return f"<Explorer{of}: {', '.join([f'{self.graphs.source.value} graph', *methods])}>"
 
     # ----------------------------------------------------------------------------------- jobs, in the explorer's thread
 
@@ -223,13 +266,17 @@ class Explorer(widgets.VBox):
                 self._add_problem(f"{run.label} was refused: {reason}")
 
     def _describe_graph(self, source):
-        """Make the picked graph and show its size."""
+        """Make the picked graph, show its size and, on the page that has it, its place on the curve."""
         self._started, before = time.monotonic(), (self.progress.value, self.status.value)
         try:
             graph = self._graph(source)
             with elements.LOCK:
                 if source is self._picked:  # still
                     self.graphs.show_facts(graph)
+            if source is self._picked and self.page is self.sweep:
+                self._show_activity("estimating the graph's place on the curve")
+                self.sweep.place(source, graph)
+                self.sweep.draw()
         except Exception as problem:
             if source is self._picked:
                 self._add_problem(problem, "graph")
@@ -264,6 +311,11 @@ class Explorer(widgets.VBox):
             self._thread.submit("describe", lambda: self._describe_graph(source))
         self._show_code()
 
+    def _place(self):
+        """Have the picked graph described again: it may have another place on the curve."""
+        if self._picked and self.page is self.sweep:
+            self._thread.submit("describe", lambda source=self._picked: self._describe_graph(source))
+
     def _methods_changed(self):
         self._clear_problems("methods", "run")
         try:
@@ -273,11 +325,13 @@ class Explorer(widgets.VBox):
         else:
             for page in self.pages.children:
                 page.methods_changed(runs)
+            self._place()
         self._show_code()
 
     def _page_changed(self):
         for page in self.pages.children:
             page.show(page is self.page)
+        self._place()
         self._show_code()
 
     # ---------------------------------------------------------------------------------------------- what the panel says
@@ -317,10 +371,13 @@ class Explorer(widgets.VBox):
         self.progress = widgets.FloatProgress(value=0.0, min=0.0, max=1.0, layout={"width": "130px", "flex": "none"})
         self.status = elements.text("", "tcgpu-status", flex="1 1 260px", min_height="22px")
         self.csv = elements.text("", width="auto")
+        share = widgets.Button(description="share", icon="link", layout={"width": "80px", "flex": "none"})
+        share.tooltip = "show the line of Python that opens an explorer like this one"
+        share.on_click(lambda button: self._show_view())
         self.run_button.on_click(lambda button: self.run())
         self.stop_button.on_click(lambda button: self.stop())
         settings = [self.engine, self.repeats, self.max_seconds]
-        controls = [self.run_button, self.stop_button, *settings, self.progress, self.status, self.csv]
+        controls = [self.run_button, self.stop_button, *settings, share, self.progress, self.status, self.csv]
         return elements.box(controls, "tcgpu-bar", kind=widgets.HBox)
 
     def _show_activity(self, words):
@@ -346,7 +403,16 @@ class Explorer(widgets.VBox):
             code = f"# the run above\n{ran}\n\n# the next run\n{code}"
         self.python.show(element("pre", code) if code else "")
         name, rows = f"tcgpu-{self.page.title.lower()}.csv", self.rows
-        self.csv.show(elements.download_link(name, rows.csv().encode(), f"{_counted(rows)} as CSV") if rows else "")
+        words = f"{_counted(rows)} as CSV"
+        self.csv.show(elements.download_link(name, cited(rows).csv().encode(), words) if rows else "")
+
+    @elements.one_at_a_time
+    def _show_view(self):
+        """Show the line that opens this view again, or say why there is none."""
+        try:
+            self.view.show(element("pre", self.code))
+        except TcgpuError as reason:
+            self._add_problem(reason, "graph")
 
     @elements.one_at_a_time
     def _add_problem(self, problem, about="run"):

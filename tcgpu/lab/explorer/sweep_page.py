@@ -1,16 +1,17 @@
-"""The page that compares methods on graphs that differ in their nonzeros per column only.
+"""The page that compares methods on graphs that differ in their nonzeros per column only, and the picker of one kernel.
 
-Without a GPU it estimates their times, of the picked graph, too: a star beside the curves. It keeps each point that it
-measured: a wider range measures only the new ones. Points on record, "curve", are not estimated again: the page opens
-with them, and Run adds the star.
+The page opens with what is on record: published, measured, estimated. The graph that is picked is estimated as soon as
+it is picked: a star beside the curves. Run adds the curves of this machine's GPU; without one it estimates points that
+are not on record. The page keeps each point: a wider range measures only the new ones.
 """
 
 import json
+from contextlib import suppress
 
 import ipywidgets as widgets
 
 from tcgpu import figures, records
-from tcgpu.errors import GraphError, MethodError
+from tcgpu.errors import GraphError, MethodError, TcgpuError
 from tcgpu.generators import GENERATORS
 from tcgpu.hardware import timed_engine
 from tcgpu.insight.estimates import FILLING_EDGES, caution_for
@@ -18,8 +19,8 @@ from tcgpu.insight.gpus import GPUS
 from tcgpu.lab import sweep
 from tcgpu.lab.explorer import charts, elements
 from tcgpu.lab.explorer.graph_card import GraphSource
-from tcgpu.lab.explorer.method_run import label_of, machine_of
-from tcgpu.lab.explorer.pages import Page
+from tcgpu.lab.explorer.method_run import label_of, machine_of, times_of
+from tcgpu.lab.explorer.pages import Page, first_gpu, shown_ms
 from tcgpu.lab.explorer.trace_page import with_kernels
 from tcgpu.registry import METHODS
 
@@ -29,9 +30,7 @@ FEW, MANY = 2_000, 1_000_000  # edges at first: in the simulator; of what is not
 LONGEST_OF_FEW = 16  # nonzeros per column: more leave too few vertices
 SPEEDUP, EDGE_TIME = "speedup", "nanoseconds per edge"
 RUN, FULL, LAUNCH = "run on the engine above", "a full GPU, estimated", "this launch, estimated"
-# the recorded settings of `column_block`: how many columns a block takes
-COLUMNS = {"1 column": 1, "27 columns": 27, "a nonzero for every thread": "fitting"}
-REPORT = "the report's four graphs, Tesla T4"
+REPORT_GPU = "Tesla T4"
 KEPT = ("graph", "vertices", "edges", "nonzeros_per_column", "method", "order", "knobs", "date")  # of a recorded row
 FITTING = "fitting"  # the columns of a second curve of `column_block`: as many as give every thread a nonzero
 
@@ -41,19 +40,20 @@ class SweepPage(Page):
 
     limits: the least and the most nonzeros per column. edges: of every graph. way: RUN, FULL or LAUNCH. gpu: the one
     that is estimated. quantity: SPEEDUP or EDGE_TIME. baseline: the method whose speedup is 1. machine: the GPU whose
-    record is drawn in grey.
+    record is drawn.
     """
 
     title = "Sweep"
+    settings = ("way", "gpu", "edges", "limits", "quantity", "baseline", "machine")
     columns = {
         "nonzeros per column": "nonzeros", "method": label_of, "order": "order", "runs on": machine_of,
-        "edges": "edges", "triangles": "triangles", "kernel µs": lambda row: _milliseconds(row) * 1e3,
+        "edges": "edges", "triangles": "triangles", "kernel ms": shown_ms("kernel_ms"),
     }  # fmt: skip
 
     def __init__(self):
         super().__init__(190)
         self._measured = {}  # GraphSource, label and settings of the run -> row
-        self._order = "natural"  # of the record that is drawn
+        self._picked, self._problem = None, ""  # the source of the graph that has the star; why it has none
         self._records = records.records("sweep") | records.records("webgpu-sweep")
         self._estimates, self._runs = records.records("curve"), []
         simulated = timed_engine() == "sim"
@@ -65,6 +65,7 @@ class SweepPage(Page):
         self.quantity = widgets.Dropdown(options=(SPEEDUP, EDGE_TIME))
         self.baseline = widgets.Dropdown()
         self.machine = widgets.Dropdown(options=[*self._records, "none"])
+        self.machine.value = first_gpu(self._records) or "none"
         self._set_edges()
         self.chart = elements.Chart("tcgpu-sweep-curves")
         form = {
@@ -74,15 +75,14 @@ class SweepPage(Page):
             "the GPU that is estimated": self.gpu,
             "the curves show": self.quantity,
             "the speedup is over": self.baseline,
-            "measured on (grey, with the report's T4)": self.machine,
+            "measured on (beside the report's T4)": self.machine,
         }
         fields = []
         for help_text, control in form.items():
             control.tooltip, control.layout.width = help_text, "auto"
-            fields += [elements.text(help_text, "tcgpu-help"), control]
-        drawn = elements.box([self.chart, self.chart.export])
-        above = elements.box([drawn, elements.box(fields, flex="1 1 250px")], "tcgpu-charts", kind=widgets.Box)
-        self.children = [above, self.note, self.table]
+            fields.append(elements.box([elements.text(help_text, "tcgpu-help"), control], "tcgpu-row"))
+        fields = elements.box(fields, "tcgpu-fields", kind=widgets.GridBox)
+        self.children = [self.chart, self.note, fields, self.chart.export, self.table]
         elements.when_set(self._set_edges, self.way, self.gpu)
         elements.when_set(self.draw, *form.values())
 
@@ -102,9 +102,10 @@ class SweepPage(Page):
         low, high = self.limits.value
         return [_source(self.edges.value, nonzeros) for nonzeros in NONZEROS if low <= nonzeros <= high]
 
-    def _planned(self, runs):
-        if self.way.value != RUN:
-            estimated = {"verb": "estimate", "gpu": self.gpu.value, "fill": self.way.value == FULL}
+    def _planned(self, runs, way=None):
+        way = way or self.way.value
+        if way != RUN:
+            estimated = {"verb": "estimate", "gpu": self.gpu.value, "fill": way == FULL, "engine": None, "repeats": 1}
             runs = [run._replace(**estimated) for run in with_kernels(runs)]
         elif not any(run.is_simulated for run in runs):
             plain = [run for run in runs if run.method == "column_block" and "columns" not in run.knobs]
@@ -139,30 +140,41 @@ class SweepPage(Page):
         return source, run.label, run._replace(knobs=(), max_seconds=None)
 
     def _recorded(self, source, run):
-        """The row of an estimate that is on record, else None.
-
-        Knobs that the method has got since have their defaults. Graphs that fill the GPU have only one estimate.
-        """
-        usual = METHODS[run.method].knobs
-        for row in self._estimates.get(run.gpu, ()):
-            same = (run.method, run.order) == (row["method"], row["order"])
-            same = same and source == _source(row["edges"], row["nonzeros_per_column"])
-            if same and usual | run.knobs == usual | json.loads(row["knobs"]):
-                if not run.fill or row["edges"] >= FILLING_EDGES:
-                    time = {"engine": "estimated", "machine": run.gpu, "estimated_us": row["estimated_ms"] * 1e3}
-                    return _of_curve({key: row[key] for key in KEPT} | time | {"fill": run.fill}, source, run)
+        """The row of an estimate that is on record, else None. Graphs that fill the GPU have only one estimate."""
+        for row in _of_launch(self._estimates.get(run.gpu, ()), run):
+            of_source = source == _source(row["edges"], row["nonzeros_per_column"])
+            if of_source and (not run.fill or row["edges"] >= FILLING_EDGES):
+                time = {"engine": "estimated", "machine": run.gpu, "estimated_us": row["estimated_ms"] * 1e3}
+                return _of_curve({key: row[key] for key in KEPT} | time | {"fill": run.fill}, source, run)
         return None
 
     def to_draw(self):
         """The rows of the last run; before the first, what is on record of it."""
-        if self.rows or not self._runs:
-            return super().to_draw()
-        try:
-            runs = self._planned(self._runs)
-        except MethodError:  # none has kernels
-            return []
-        found = [self._recorded(source, run) for source in self._sources() for run in runs]
+        return super().to_draw() if self.rows else self._on_record(self.way.value)
+
+    def _on_record(self, way):
+        """The rows of the estimates on record for the graphs of the sweep."""
+        found = [self._recorded(source, run) for source in self._sources() for run in self._runs_of(way)]
         return [row for row in found if row]
+
+    def _runs_of(self, way):
+        """The picked methods as they run in one of the three ways; none if none has kernels."""
+        with suppress(MethodError):
+            return self._planned(self._runs, way) if self._runs else []
+        return []
+
+    def place(self, source, graph):
+        """Estimate the graph that is picked: its star."""
+        self._picked, self._problem = source, ""
+        for run in self._runs_of(self._way_of_star()):
+            try:
+                self.known(source, run) or self.measure(source, graph, run)
+            except TcgpuError as reason:
+                self._problem = f"{run.label} has no place on the curve: {reason} "
+
+    def _way_of_star(self):
+        """A graph that a GPU runs is far too small for it, as a rule: its star is an estimate of a full GPU."""
+        return FULL if self.way.value == RUN else self.way.value
 
     def code(self, graphs, runs):
         sources, runs = self.plan(graphs, runs)
@@ -181,7 +193,6 @@ class SweepPage(Page):
 
     def methods_changed(self, runs):
         self._runs = runs
-        self._order = "degree" if runs[0].order == "degree" else "natural"
         elements.set_options(self.baseline, [run.label for run in runs])
         self.draw()
 
@@ -195,79 +206,99 @@ class SweepPage(Page):
 
     def picked_points(self) -> dict[str, list[tuple[float, float]]]:
         """The estimates of the picked graph: method -> its point, like one of a curve."""
-        return self._values([row for row in list(self.rows) if row["picked"] and row["edges"]])
+        return self._values([row for row in self._star() if row["edges"]])
+
+    def _star(self):
+        """The rows of the picked graph."""
+        found = [self.known(self._picked, run) for run in self._runs_of(self._way_of_star())]
+        return [row for row in found if row]
 
     def _values(self, rows):
         times, machines = {}, {}
         for row in rows:
-            times.setdefault(row["curve"], {})[row["nonzeros"]] = _milliseconds(row) * 1e6 / row["edges"]
+            times.setdefault(row["curve"], {})[row["nonzeros"]] = _edge_time(row)
             machines[row["curve"]] = machine_of(row)
+        return self._compared(times, machines)
+
+    def _compared(self, times, machines):
+        """Method -> its points; times: method -> nonzeros per column -> nanoseconds per edge."""
         if self.quantity.value == EDGE_TIME:
             return {name: sorted(points.items()) for name, points in times.items()}
-        base, machine = times.pop(self.baseline.value, {}), machines.get(self.baseline.value)
+        base, machine = times.get(self.baseline.value, {}), machines.get(self.baseline.value)
         return {
             name: [(x, base[x] / points[x]) for x in sorted(points) if x in base]
             for name, points in times.items()
-            if machines[name] == machine
+            if machines[name] == machine and name != self.baseline.value
         }
 
     def recorded_curves(self) -> dict[str, list[tuple[float, float]]]:
-        """The record, in the picked order: `column_block` over `naive`, or the times per edge of both."""
-        rows, order = self._records.get(self.machine.value), self._order
-        if not rows or (self.quantity.value == SPEEDUP and self.baseline.value != "naive"):
-            return {}
-        settings = {f"column_block, {name}": columns for name, columns in COLUMNS.items()}
-        if self.quantity.value == SPEEDUP:
-            return {name: records.speedup_curve(rows, columns, order=order) for name, columns in settings.items()}
-        naive = {"naive": records.edge_times(rows, "naive", order=order)}
-        return naive | {
-            name: records.edge_times(rows, "column_block", columns, order=order) for name, columns in settings.items()
-        }
+        """The record of the picked GPU, of the same launches as those of the picked methods: method -> its points."""
+        rows, times = self._records.get(self.machine.value, ()), {}
+        for run in self._runs_of(self.way.value):
+            if points := {row["nonzeros_per_column"]: _edge_time(row) for row in _of_launch(rows, run)}:
+                times[run.label] = points
+        return self._compared(times, dict.fromkeys(times))
 
     def published_curve(self) -> dict[str, list[tuple[float, float]]]:
         """The report's speedups of `column_block` over `naive` on four graphs, in natural order; {} if not asked."""
         asked = self.machine.value != "none", self.quantity.value == SPEEDUP, self.baseline.value == "naive"
-        if not all(asked) or self._order != "natural":
-            return {}
-        return {REPORT: sweep.published_speedups()}
+        natural = {run.order or "natural" for run in self._runs} == {"natural"}
+        return {"column_block": sweep.published_speedups()} if all(asked) and natural else {}
 
     def draw_charts(self, rows):
-        recorded = self._in_range(self.recorded_curves())
-        estimated = bool(rows) and rows[0]["engine"] == "estimated"
-        named = {
-            sweep.MEASURED: recorded,
-            sweep.PUBLISHED: self._in_range(self.published_curve()),
-            sweep.ESTIMATED if estimated else sweep.NOW: self.curves(),
-            sweep.PICKED: self.picked_points(),
-        }
-        curves = [sweep.Curve(name, kind, points) for kind, of in named.items() for name, points in of.items()]
-        machines = " and ".join(dict.fromkeys(map(machine_of, rows)))
-        ax = figures.axes(4.7, 3.9)
-        charts.draw_title(f"{machines or 'press Run'}{'; grey: measured' if recorded else ''}", ax)
+        estimated = f"{'' if self._way_of_star() == FULL else 'this launch on '}{self.gpu.value}, estimated"
+        beside = self._values(self._on_record(FULL)) if self.way.value == RUN else {}
+        ran = (sweep.ESTIMATED, estimated) if self.way.value != RUN else (sweep.NOW, f"{_machines(rows)}, this run")
+        named = [
+            (*ran, self.curves()),
+            (sweep.ESTIMATED, estimated, beside),
+            (sweep.PICKED, estimated, self.picked_points()),
+            (sweep.MEASURED, f"{self.machine.value}, measured", self.recorded_curves()),
+            (sweep.PUBLISHED, f"{REPORT_GPU}, published", self.published_curve()),
+        ]
+        if any(row["engine"] == "sim" for row in rows):  # its times are not beside those of GPUs
+            named = named[:1]
+        methods = dict.fromkeys(name for *_, of in named for name in of)
+        curves = [
+            sweep.Curve(name if len(methods) == 1 else f"{method}, {name}", kind, points)
+            for kind, name, of in named
+            for method, points in (of if kind == sweep.PICKED else self._in_range(of)).items()
+        ]
+        of = next(iter(methods)) if len(methods) == 1 else "each method"
+        source = self._picked and next((row["graph"] for row in self._star()), "")
+        ax = figures.axes(6.6, 4.1)
         sweep.draw_sweep(
             curves,
-            behind=(sweep.MEASURED, sweep.PUBLISHED),
-            graph=next((row["graph"] for row in rows if row["picked"]), ""),
+            graph=source or "",
             limits=self.limits.value,
-            ylabel=f"speedup over {self.baseline.value}" if self.quantity.value == SPEEDUP else EDGE_TIME,
+            ylabel=f"speedup of {of} over {self.baseline.value}" if self.quantity.value == SPEEDUP else EDGE_TIME,
             legend=True,
             size=charts.POINTS,
             ax=ax,
         )
-        self.chart.show(ax.figure, sweep.points_of(curves, self.quantity.value))
+        self.chart.show(ax.figure, [*methods, "naive"], sweep.points_of(curves, self.quantity.value))
 
     def _in_range(self, curves):
         low, high = self.limits.value
         return {name: [point for point in points if low <= point[0] <= high] for name, points in curves.items()}
 
     def note_of(self, rows):
-        caution = caution_for(rows[0]["machine"]) if rows and rows[0]["engine"] == "estimated" else ""
-        return " ".join(filter(None, [self.note_of_points(rows), caution]))
+        caution = caution_for(self.gpu.value) if self._star() or self.way.value != RUN else ""
+        return " ".join(filter(None, [self.note_of_star(), self.note_of_points(rows), self._problem, caution]))
+
+    def note_of_star(self):
+        """Where the picked graph is, in words."""
+        points = [(name, *point) for name, found in self.picked_points().items() for point in found]
+        if not points or self.quantity.value == EDGE_TIME:
+            return ""
+        each = ", ".join(f"{name} {y:.2g} times as fast" for name, _, y in points)
+        x, graph = points[0][1], self._star()[0]["graph"]
+        return f"The star: {graph}, {x:.2f} nonzeros per column; by estimate, {each} as {self.baseline.value}."
 
     def note_of_points(self, rows):
         others = {row["curve"] for row in rows} - {*self.curves(), self.baseline.value}
         if rows and not self.rows:
-            return f"Dashed: estimated on {rows[0]['date']}, on record. Run adds the graph that is picked, as a star."
+            return f"The dashed curve was estimated on {rows[0]['date']} and is on record."
         if not others or self.quantity.value == EDGE_TIME:
             return super().note_of(rows)
         return f"Not compared, because another engine ran it: {', '.join(sorted(others))}. {super().note_of(rows)}"
@@ -276,6 +307,17 @@ class SweepPage(Page):
 def _source(edges, nonzeros):
     code = f"tcgpu.generate.by_nonzeros({edges}, {nonzeros:g})"
     return GraphSource(code, lambda: GENERATORS["by_nonzeros"](edges, nonzeros), nonzeros=nonzeros)
+
+
+def _of_launch(rows, run):
+    """The rows of a record of this run's method and launch. Knobs that the method has got since have their defaults."""
+    usual, order = METHODS[run.method].knobs, run.order or "natural"
+    for row in rows:
+        knobs = usual | run.knobs
+        if knobs.get("columns") == FITTING:
+            knobs["columns"] = records.fitting_columns(row["nonzeros_per_column"])
+        if (row["method"], row["order"]) == (run.method, order) and knobs == usual | json.loads(row["knobs"]):
+            yield row
 
 
 def _of_curve(row, source, run):
@@ -288,8 +330,12 @@ def _code(run):
     return run.code.replace(repr(FITTING), "max(1, round(128 / k))")
 
 
-def _milliseconds(row):
-    return row["estimated_us"] / 1e3 if "estimated_us" in row else row["kernel_ms"]
+def _machines(rows):
+    return " and ".join(dict.fromkeys(map(machine_of, rows)))
+
+
+def _edge_time(row):
+    return times_of(row)["kernel_ms"] * 1e6 / row["edges"]
 
 
 def _picked(graphs):

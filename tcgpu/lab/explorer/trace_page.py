@@ -41,6 +41,7 @@ class TracePage(Page):
     """
 
     title = "Trace"
+    settings = ("picture", "by")
     columns = {
         "method": label_of,
         "order": "order",
@@ -62,10 +63,12 @@ class TracePage(Page):
         self.of = elements.dropdown("of", 146, "the method that it is of")
         self.kernel = elements.dropdown("kernel", 190, "the kernel that it is of")
         self.by = elements.dropdown("by", 130, "the quantity beside the source", list(BY))
+        self._switch()
         self.chart = elements.Chart("tcgpu-trace", 88)
         picks = elements.box([self.picture, self.of, self.kernel, self.by], "tcgpu-charts", kind=widgets.Box)
         shown = elements.box([self.chart], "tcgpu-rows", height="430px")
         self.children = [self.note, self.table, picks, shown, self.chart.export]
+        elements.when_set(self._switch, self.picture)
         elements.when_set(self._method_changed, self.of)
         elements.when_set(self.draw, self.picture, self.kernel, self.by)
 
@@ -98,7 +101,7 @@ class TracePage(Page):
             figure = self._figure(dict(self.traces))
         except TcgpuError as reason:  # the trace has nothing that the picture shows
             figure = _figure_of_words(str(reason))
-        self.chart.show(figure)
+        self.chart.show(figure, self.traces)
 
     def _figure(self, traces):
         if not traces:
@@ -108,6 +111,11 @@ class TracePage(Page):
         trace = traces.get(self.of.value) or next(iter(traces.values()))
         kernel = self.kernel.value if self.kernel.value in _kernels(trace) else trace.main().kernel
         return PICTURES[self.picture.value](trace, kernel, self.by.value)
+
+    def _switch(self):
+        """Switch on the lists that change the picture."""
+        self.by.disabled = self.picture.value != SOURCE
+        self.of.disabled = self.kernel.disabled = self.picture.value == ALL_METHODS
 
     def _method_changed(self):
         trace, shown = self.traces.get(self.of.value), self._shown
