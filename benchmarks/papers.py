@@ -2,7 +2,7 @@
 
     report    the report's four matrices, else generated graphs of their classes, in natural and in degree order
     sweep     its two kernels over nonzeros per column, from 1 to 64
-    cache     the same two while a GPU's L1 cache shrinks
+    cache     the same two, in equal launch shapes, while a GPU's L1 cache shrinks
     table1    Bisson & Fatica's kernels on graph500's graphs and on those in the folder that TCGPU_GRAPHS names
     samples   their four kernels on generated graphs of every kind, to fit the constants of Algorithm 5 to
     truss3    the 3-trusses of the graphs of `table1`
@@ -78,13 +78,8 @@ SWEEP = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # non
 SWEEP_EDGES = 1 << 23
 ORDERS = ("natural", "degree")
 SHARED_PERCENT = (-1, 0, 25, 50, 75)
-SHAPES = (
-    {"threads": 512, "blocks": 256, "columns": 1},
-    {"threads": 128, "blocks": 1024, "columns": 1},
-    {"threads": 128, "blocks": 1 << 16, "columns": 1},
-    {"threads": 256, "blocks": 1 << 16, "columns": 4},
-    {"threads": 512, "blocks": 1 << 16, "columns": 4},
-)
+CACHE = (2, 4, 8, 16, 24, 32, 40, 48, 64)  # nonzeros per column
+CACHE_SHAPES = ({"threads": 512, "blocks": 256, "columns": 27}, {"threads": 128, "blocks": 1024, "columns": 27})
 
 # Bisson & Fatica's four kernels, and the longest column that a suite leaves to a single thread or warp.
 FOUR = ("bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global")
@@ -215,27 +210,33 @@ def sweep(methods=REPORT_METHODS[:3], *, engine, repeats, share):
 
 
 def cache(methods=REPORT_METHODS[:2], *, engine, repeats, share):
-    """The report's two kernels on its densest class, in equal launch shapes, while the L1 cache shrinks.
+    """Graphs of the sweep, both kernels in equal launch shapes, while the L1 cache shrinks: the kernels alone.
 
     `shared_percent` in a row is the share of an SM's fast memory that is kept for shared memory and so taken from the
     L1 cache; -1 where the driver chose.
     """
-    generator, size, _ = REPORT["coPapersCiteseer"]
-    graph = GENERATORS[generator](**scaled(size, share))
-    kernels = [step.kernel for method in methods for step in METHODS[method].plan(graph).steps]
-    try:
-        for percent in SHARED_PERCENT:
+    for nonzeros in CACHE:
+        graph = GENERATORS["by_nonzeros"](**scaled({"m": SWEEP_EDGES}, share), nonzeros_per_column=nonzeros)
+        about = {"graph": f"{nonzeros:g} nonzeros per column", "vertices": graph.n, "edges": graph.m}
+        about |= {"nonzeros_per_column": round(graph.nonzeros_per_column, 3)}
+        kernels = [step.kernel for method in methods for step in METHODS[method].plan(graph).steps]
+        rows, counts = Rows(), []
+        try:
+            for percent in SHARED_PERCENT:
+                for kernel in kernels:
+                    kernel.carve_out(percent)
+                for method in methods:
+                    for setting in settings_of(method, list(CACHE_SHAPES)):
+                        row, count = best_kernel_time(graph, method, setting, engine, repeats)
+                        knobs = {"shared_percent": percent, "order": "natural", "knobs": json.dumps(setting)}
+                        rows.append(about | knobs | row)
+                        counts.append(count)
+        finally:
             for kernel in kernels:
-                kernel.carve_out(percent)
-            for order in ORDERS:
-                found = measure(graph, methods, knobs=list(SHAPES), engine=engine, order=order, repeats=repeats,
-                                name="coPapersCiteseer class")  # fmt: skip
-                for row in found:
-                    row["shared_percent"] = percent
-                yield found
-    finally:
-        for kernel in kernels:
-            kernel.carve_out(-1)
+                kernel.carve_out(-1)
+        if len(set(counts)) > 1:
+            raise RuntimeError(f"counts differ on {about['graph']}: {counts}")
+        yield rows
 
 
 # ----------------------------------------------------------------------------------------------------- Bisson & Fatica

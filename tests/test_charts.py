@@ -40,10 +40,17 @@ def test_times_of_every_method_by_graph():
     assert set(measured.method_times(REPORT, order="degree")) == {"naive", "column_block"}
 
 
-def test_the_cache_chart_takes_the_best_launch_shape():
-    rows = [row("naive", ms) | {"shared_percent": percent} for percent, ms in ((50, 4), (50, 3), (0, 2), (-1, 1))]
-    assert measured.cache_curve(rows, "naive") == [(0, 2), (50, 3)]
-    assert measured.cache_curve(rows, "naive", order="degree") == measured.cache_curve(rows, "column_block") == []
+def test_speedups_in_the_record_of_the_cache_are_of_one_launch_shape():
+    def of(method, ms, percent, threads, x):
+        return row(method, ms) | {
+            "shared_percent": percent, "knobs": json.dumps({"threads": threads}), "nonzeros_per_column": x
+        }  # fmt: skip
+
+    rows = [of("naive", 6, 50, 128, 8), of("column_block", 2, 50, 128, 8), of("naive", 1, 50, 128, 2)]
+    rows += [of("column_block", 4, 50, 128, 2), of("naive", 9, 50, 512, 8), of("column_block", 9, 25, 128, 8)]
+    rows += [of("naive", 2, 50, 512, 2)]
+    assert measured.cache_speedups(rows, 50, 128, 128) == [(2, 0.25), (8, 3.0)]
+    assert measured.cache_speedups(rows, 50, 512, 128) == [(2, 0.5), (8, 4.5)]
 
 
 def test_the_figures_of_the_levels_are_distinguished_by_engine_and_knobs():
@@ -170,6 +177,8 @@ def test_rates_are_sorted_by_kernel_and_leave_out_missing_values():
     kernel = theirs.lines[0].get_xdata()
     assert len(kernel) == sum(row["kernel_seconds"] is not None for row in TABLE.values())
     assert (np.diff(kernel) >= 0).all()
+    of_c = {"graph": "C", "kernel": 1}
+    assert measured.common_rates([rates[1], of_c], rates) == ([rates[1]], [rates[1]])
 
 
 # ------------------------------------------------------------------------------------------------------------ charts

@@ -145,8 +145,8 @@ def test_what_notes_say_of_records():
     for gpu in "NVIDIA H200", "NVIDIA H100 80GB HBM3":
         speedups = {row["graph"]: row["speedup"] for row in measured.report_table(records.records("report")[gpu])}
         assert max(speedups.values()) < 1 and min(speedups, key=speedups.get) == "great-britain_osm"
-    cache = [dict(measured.cache_curve(records.reference("cache"), name)) for name in ("naive", "column_block")]
-    assert cache[0][75] > 1.5 * cache[1][75]
+    cache = [dict(measured.cache_speedups(records.reference("cache"), 75, threads, threads)) for threads in (128, 512)]
+    assert all(curve[8] < 1 < 1.5 < curve[32] for curve in cache)
     count = {row["graph"]: row for row in records.reference("table1") if row["method"] == "bitmap_auto"}
     trusses = [row for row in records.reference("truss3") if row["method"] == "bitmaps"]
     quicker = {row["graph"] for row in trusses if row["kernel_ms"] < count[row["graph"]]["kernel_ms"]}

@@ -89,16 +89,17 @@ def test_the_sweep_keeps_the_edges_and_varies_the_columns(papers, monkeypatch):
 
 def test_the_cache_is_measured_in_equal_shapes(papers, monkeypatch):
     monkeypatch.setattr(papers, "SHARED_PERCENT", (-1, 50))
-    monkeypatch.setattr(papers, "SHAPES", ({"threads": 32, "blocks": 4, "columns": 2},))
-    rows = papers.run("cache", share=0.001, repeats=1, engine="sim")
-    assert [(row["method"], row["order"], row["shared_percent"]) for row in rows] == [
-        (method, order, percent)
+    monkeypatch.setattr(papers, "CACHE", (2, 4))
+    monkeypatch.setattr(papers, "CACHE_SHAPES", ({"threads": 32, "blocks": 4, "columns": 27},))
+    rows = papers.run("cache", share=1 / (1 << 13), repeats=1, engine="sim")
+    assert [(row["nonzeros_per_column"], row["shared_percent"], row["method"]) for row in rows] == [
+        (nonzeros, percent, method)
+        for nonzeros in (2, 4)
         for percent in (-1, 50)
-        for order in ("natural", "degree")
         for method in ("naive", "column_block")
     ]
     shapes = [{key: json.loads(row["knobs"])[key] for key in ("threads", "blocks")} for row in rows]
-    assert shapes == [{"threads": 32, "blocks": 4}] * len(rows)
+    assert shapes == [{"threads": 32, "blocks": 4}] * len(rows) and json.loads(rows[1]["knobs"])["columns"] == 27
 
 
 def test_table_1_is_measured_on_known_graphs_and_generated_ones(papers, graphs_folder, monkeypatch):

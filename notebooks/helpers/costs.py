@@ -103,25 +103,9 @@ def print_reads(graph, method, *functions, **knobs):
     lines = tcgpu.trace(graph, method, order="natural", max_seconds=60, **knobs).lines()
     rows = [row for row in lines if row["function"] in functions and row["load_requests"]]
     requests, sectors = (sum(row[f"load_{what}"] for row in rows) for what in ("requests", "sectors"))
-    told = ", ".join(f"{key} {value}" for key, value in knobs.items() if key != "blocks")
+    told = ", ".join(f"{key} {value}" for key, value in knobs.items() if key not in ("threads", "blocks"))
     each = f"{sectors / requests:4.1f} sectors each: {sectors:7,} sectors"
     print(f"{method:13} {told:12} {requests:6,} requests, {each}")
-
-
-def fold_sectors(graph, fold_bits, columns=200):
-    """Sectors of a bitmap that a warp loads for 32 look-ups, in the mean: (without a fold, with one of `fold_bits`).
-
-    Of some columns, evenly spaced among those with rows to look up. A lane that the fold spares loads the first word.
-    """
-    some = np.flatnonzero(graph.column_lengths > 1)
-    without, folded = [], []
-    for j in some[:: max(1, some.size // columns)]:
-        fold = np.zeros(fold_bits, bool)
-        fold[graph.column(j) % fold_bits] = True
-        rows = np.concatenate([graph.column(i) for i in graph.column(j)])
-        without.append(sectors(rows // 8, 1))  # 8 rows a byte
-        folded.append(sectors(np.where(fold[rows % fold_bits], rows // 8, 0), 1))
-    return np.concatenate(without).mean(), np.concatenate(folded).mean()
 
 
 def compare(graphs, method, **options):

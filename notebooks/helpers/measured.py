@@ -98,14 +98,17 @@ def method_times(rows, *, order="natural", key="kernel_ms"):
     return times
 
 
-def cache_curve(rows, method, *, order="natural", key="kernel_ms"):
-    """The best time of a method in the record "cache": [(percent of the fast memory kept from the L1, ms)]."""
-    best = {}
+def cache_speedups(rows, percent, naive, column_block):
+    """How much faster `column_block` is than `naive` in the record "cache": [(nonzeros per column, speedup)].
+
+    percent: of a multiprocessor's fast memory, taken from the L1 cache. The others: threads in a block of each kernel.
+    """
+    threads, times = {"naive": naive, "column_block": column_block}, {}
     for row in rows:
-        if (row["method"], row["order"]) == (method, order) and row["shared_percent"] >= 0:
-            percent = row["shared_percent"]
-            best[percent] = min(row[key], best.get(percent, math.inf))
-    return sorted(best.items())
+        shape = row["shared_percent"], json.loads(row["knobs"])["threads"]
+        if shape == (percent, threads[row["method"]]):
+            times.setdefault(row["nonzeros_per_column"], {})[row["method"]] = row["kernel_ms"]
+    return [(x, ms["naive"] / ms["column_block"]) for x, ms in sorted(times.items())]
 
 
 def rates(rows, method="bitmap_auto"):
@@ -131,14 +134,15 @@ def bisson_table1():
                 seconds = row[f"{prefix}{name}_seconds"]
                 line[f"{half} {name}"] = "" if seconds is None else f"{seconds:.6g}"
         found.append(line)
-    return Scrolled(found, *found[0])
+    return Folded(found, *found[0])
 
 
-class Scrolled(Table):
-    """A long table, which a notebook shows in a frame that scrolls."""
+class Folded(Table):
+    """A long table, which a notebook shows at a click, in a frame that scrolls."""
 
     def _repr_html_(self):
-        return element("div", super()._repr_html_(), style="max-height: 24em; overflow: auto")
+        frame = element("div", super()._repr_html_(), style="max-height: 24em; overflow: auto")
+        return element("details", element("summary", f"{len(self)} rows"), frame)
 
 
 def published_rates(method="bitmap_auto"):
@@ -148,6 +152,13 @@ def published_rates(method="bitmap_auto"):
         times = {name: row[f"{half}{name}_seconds"] for name in ("kernel", "process", "total")}
         found.append({"graph": row["graph"], **{name: t and row["edges"] / t for name, t in times.items()}})
     return sorted(found, key=lambda rate: rate["kernel"] or rate["process"] or 0)
+
+
+def common_rates(there, here):
+    """The rates of those graphs that two tables of rates both have, in the order of the second."""
+    found = {rate["graph"]: rate for rate in there}
+    both = [rate for rate in here if rate["graph"] in found]
+    return [found[rate["graph"]] for rate in both], both
 
 
 def printed(name):
@@ -388,16 +399,6 @@ def ladder_orders(rows, graph):
         if row["graph"] == graph and row["method"] != "adaptive":
             found.setdefault(f"{row['order']} order", {})[row["method"]] = row["kernel_ms"]
     return found
-
-
-def ladder_settings(rows):
-    """How much longer `adaptive` takes with other knobs than the defaults, in percent: a row a setting."""
-    found = {}
-    for row in rows:
-        if row["method"] == "adaptive":
-            longer = row["kernel_ms"] / ladder_times(rows, row["graph"])["hubs"] - 1
-            found.setdefault(row["knobs"], {"knobs": row["knobs"]})[f"{row['graph']} %"] = round(100 * longer)
-    return Table(found.values(), *next(iter(found.values())))
 
 
 def lookup_costs(rows):
