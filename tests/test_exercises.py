@@ -25,6 +25,7 @@ IMPORTS = ast.Import | ast.ImportFrom
 
 # by notebook: a wrong answer for each name, as a reader may write it
 WRONG = {
+    "00_start_here": {"in_common": "in_common = 3"},
     "01_naive": {
         "common_rows": """
 @cuda.jit(device=True)
@@ -45,7 +46,7 @@ def common_rows(rows, p, p_end, q, q_end):
         "waits": "waits = 4",
         "wrong": "wrong = {'threads': 32, 'blocks': 2}",
         "safe": "safe = {'threads': 32, 'blocks': 4}",
-        "crosses": "crosses = 'left'",
+        "follows": "follows = 'requests'",
     },
     "03_bitmap": {
         "place": "place = 75 // 8, 75 % 8",
