@@ -40,6 +40,12 @@ def test_the_first_notebook_runs_in_jupyterlab(lab, root):
     assert lab.errors == []
 
 
+def test_the_folder_shows_notebooks_alone_in_reading_order(lab):
+    page = lab.open(FIRST)
+    listed = page.locator(".jp-DirListing-itemText").all_text_contents()
+    assert (lab.folder / "helpers" / "charts.py").is_file() and listed == run.reading_order()
+
+
 def test_to_open_run_and_save_a_notebook_changes_nothing(lab):
     file = lab.restore(FIRST)
     before = file.read_bytes()

@@ -152,6 +152,12 @@ def test_what_a_visitor_changes_stays_until_it_is_reset(live):
     assert page.evaluate(f"{FIRST_CODE}.getSource()") == stored
 
 
+def test_the_folder_shows_notebooks_alone_in_reading_order(live):
+    page = live.open("00_start_here.ipynb")
+    listed = page.locator(".jp-DirListing-itemText").all_text_contents()
+    assert listed == run.reading_order()
+
+
 def test_pages_and_live_notebooks_lead_to_each_other(live):
     page = live.open(f"{OWN_KERNEL}.ipynb")
     assert page.locator("#tcgpu-bar output").text_content().startswith("Python is starting")

@@ -9,7 +9,7 @@ import pytest
 from chromium import CHROMIUM
 
 pytestmark = [pytest.mark.full, pytest.mark.browser, pytest.mark.sim]
-RUN = "01_naive.ipynb"  # the only notebook that is run for these tests; the others have their stored outputs
+RUN = "00_start_here.ipynb"  # the only notebook that is run for these tests; the others have their stored outputs
 LINKS = """() => [...document.querySelectorAll("a[href], link[href], [src]")].map((one) => one.href ?? one.src)"""
 IDS = """() => [...document.querySelectorAll("[id], [name]")].flatMap((one) => [one.id, one.getAttribute("name")])"""
 
