@@ -595,6 +595,19 @@ def functions_for_some_warps(i, u, I, U, out):  # noqa: E741
     out[3, t] = votes_in_steps(step, t)
 
 
+@kernel(OF_NUMBERS)
+def loops_with_one_end(i, u, I, U, out):  # noqa: E741
+    """Threads leave it in different rounds, each with what it read in its last one."""
+    t = cuda.grid(1)
+    k = uint32(0)
+    while True:
+        x = u[k]
+        if x > t % 5 * 3:
+            break
+        k += 1
+    out[0, t] = x
+
+
 @kernel("void(int32[::1], uint32[::1], int64[::1], int64[:, ::1])")
 def atomics(i, u, I, out):  # noqa: E741
     """Of threads that change the same elements; and what they return to a thread that is alone with its element."""
@@ -632,7 +645,7 @@ KERNELS = [
     types_of_results, quotients, shifts_and_bits, variables_change_their_type, loops, conditions, functions, tuples,
     names, barriers, threads_that_end_early, warps, repeated_conditions, loops_that_are_left_out, slices_that_stay,
     whole_blocks_that_end, lanes_that_end, lanes_that_end_in_the_last_statement, lanes_that_end_under_a_condition,
-    functions_for_some_warps,
+    functions_for_some_warps, loops_with_one_end,
 ]  # fmt: skip
 
 
