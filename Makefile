@@ -28,7 +28,7 @@ help: ## list these commands
 
 lab: .venv/lab ## open JupyterLab at the first notebook; LAB="--port=9000" passes options on
 	@PYTHONPATH="notebooks:$$PYTHONPATH" $(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/$(FIRST) \
-		--LabApp.app_settings_dir="$(CURDIR)/notebooks/jupyter_settings" --ContentsManager.pre_save_hook=run.keep_stored $(LAB)
+		--LabApp.app_settings_dir="$(CURDIR)/notebooks/helpers/jupyter_settings" --ContentsManager.pre_save_hook=helpers.run.keep_stored $(LAB)
 
 test: .venv/test ## run the tests that this machine can; PARTS="core notebooks" runs some of them, FULL=1 all combinations, too
 	@$(PY) tests/suite.py $(PARTS)
@@ -41,7 +41,7 @@ site: .venv/site ## as report, into site/, with notebooks that run in a browser;
 	@$(PY) docs/site/live.py --into site/live $(if $(PYODIDE),--pyodide "$(PYODIDE)")
 
 notebooks: .venv/test ## run every notebook and store its text outputs in place, as the tests compare them
-	@$(PY) notebooks/run.py store
+	@$(PY) notebooks/helpers/run.py store
 
 dist: .venv/test ## build a wheel and a source archive into dist/, and try both in new environments
 	@$(PY) -m hatchling build --directory dist

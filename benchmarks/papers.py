@@ -60,8 +60,7 @@ from tcgpu.records import Rows, fitting_columns, record_path
 from tcgpu.registry import METHODS, choose, engine_of, on_engine
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
-import lengths
-import level_models
+from helpers import lengths, level_models
 
 LARGE = 1 << 25  # edges of a graph that is run twice at most
 

@@ -39,7 +39,7 @@ from tcgpu.engines import runtime
 from tcgpu.graph import Graph
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
-from measured import Overlap
+from helpers.measured import Overlap
 
 GRAPHS = {"rmat20": gpu.GRAPHS["rmat20"], "rmat22": gpu.GRAPHS["rmat22"]}
 SMALL = {"rmat9": lambda: generate.edges("rmat", 9, 4)}  # for the simulator

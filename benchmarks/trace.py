@@ -33,7 +33,7 @@ from tcgpu.kernels import Step
 from tcgpu.registry import METHODS
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
-import trace_accuracy
+from helpers import trace_accuracy
 
 COUNTERS = {  # measure of a trace -> the metrics of ncu that add up to it
     "load_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",),

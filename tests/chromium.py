@@ -36,8 +36,8 @@ WITH_WEBGPU = [option for option in CHROMIUM if option != "--disable-gpu"] + [
 ]
 # The options of `make lab`: no question whether to fetch news, and notebooks are saved as they are stored.
 OPTIONS = [
-    f"--LabApp.app_settings_dir={Path(__file__).resolve().parent.parent / 'notebooks' / 'jupyter_settings'}",
-    "--ContentsManager.pre_save_hook=run.keep_stored",
+    f"--LabApp.app_settings_dir={Path(__file__).resolve().parents[1] / 'notebooks' / 'helpers' / 'jupyter_settings'}",
+    "--ContentsManager.pre_save_hook=helpers.run.keep_stored",
 ]
 # Where Jupyter keeps things: all in a folder of the test's own.
 PLACES = ("JUPYTER_CONFIG", "JUPYTER_DATA", "JUPYTER_RUNTIME", "JUPYTERLAB_SETTINGS", "JUPYTERLAB_WORKSPACES")

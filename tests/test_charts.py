@@ -8,12 +8,10 @@ import pytest
 from matplotlib.colors import to_hex, to_rgba
 from recorded import REPORT, row
 
-import calibration
-import charts
-import measured
 import tcgpu
-from charts import KERNELS
-from level_models import schedule
+from helpers import calibration, charts, measured
+from helpers.charts import KERNELS
+from helpers.level_models import schedule
 from tcgpu import datasets, records
 from tcgpu.insight.gpus import GPUS
 from tcgpu.kernels import order_costs

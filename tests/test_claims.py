@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from test_errata import ERRATA, TEXTS, one_line
 
-import measured
 import tcgpu
+from helpers import measured
 from tcgpu import records
 from tcgpu.datasets import published
 from tcgpu.engines import kernel_compiler

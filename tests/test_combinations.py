@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import brute_force, sparse_graphs
 
 import tcgpu
-from level_models import unranked
+from helpers.level_models import unranked
 from tcgpu import EngineError, Graph, GraphError, MethodError, cuda
 from tcgpu.engines import runtime
 from tcgpu.kernels.chatterjee import combinations, levels

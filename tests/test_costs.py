@@ -4,8 +4,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import costs
 import tcgpu
+from helpers import costs
 from tcgpu.engines import runtime
 from tcgpu.kernels.report import bitmap, column_block, naive
 

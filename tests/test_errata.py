@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-import costs
-import level_models
-import printed_figures
 import tcgpu
+from helpers import costs, level_models, printed_figures
 from tcgpu import datasets, figures, records
 
 ERRATA = {row["name"]: row for row in datasets.published("errata")}

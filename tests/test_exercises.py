@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 from sampling import share
 
-import answers
-import cases
 import tcgpu
+from helpers import answers, cases
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 IMPORTS = ast.Import | ast.ImportFrom
@@ -75,6 +74,7 @@ def common_rows(rows, p, p_end, q, q_end):
         "faster": "faster = 'natural'",
     },
     "09_edges_and_vertices": {
+        "shared_bits": "def shared_bits(a, b):\n    return (a | b).bit_count()",
         "of_edge": "of_edge = 72",
         "of_vertex": "of_vertex = 71 * 70",
         "add_three": "def add_three(a, b, c):\n    return a ^ b ^ c, a & b & c",

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-import measured
 import tcgpu
+from helpers import measured
 from tcgpu import records
 from tcgpu.engines import runtime
 from tcgpu.kernels import Step, device_graph

@@ -8,7 +8,7 @@ from kernel_shapes import small_graphs
 from sampling import default_and_share
 
 import tcgpu
-from level_models import unranked
+from helpers.level_models import unranked
 from tcgpu import Graph, GraphError, MethodError, built_in, cpu
 from tcgpu.declarations import CUDA
 from tcgpu.engines import runtime

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs, well_known
 from strategies import sparse_graphs
 
-import costs
-import level_models as models
 import tcgpu
-from level_models.arrangement import empty_words, row_of
-from level_models.combinations import binomial, numbered
+from helpers import costs
+from helpers import level_models as models
+from helpers.level_models.arrangement import empty_words, row_of
+from helpers.level_models.combinations import binomial, numbered
 from tcgpu import GraphError, MethodError
 from tcgpu.built_in import APPROACHES
 from tcgpu.datasets import published

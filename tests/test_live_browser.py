@@ -13,7 +13,7 @@ import pytest
 from chromium import OPENS, Panel, screenshot
 from live import SHOWN, SOON, browsing, serving
 
-import run
+from helpers import run
 
 pytestmark = [pytest.mark.browser, pytest.mark.sim]
 OWN_KERNEL, EXPLORER = "10_your_kernel", "explorer"  # they have tests of their own

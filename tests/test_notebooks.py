@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 CODE_LINES, CELL_LINES = 110, 12
 
-spec = importlib.util.spec_from_file_location("notebooks_run", FOLDER / "run.py")
+spec = importlib.util.spec_from_file_location("notebooks_run", FOLDER / "helpers" / "run.py")
 run = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(run)
 
@@ -131,7 +131,7 @@ def test_ends_with_links_to_its_neighbours(path):
     notebook = nbformat.read(path, as_version=4)
     last = notebook.cells[-1].source
     run.with_footer(notebook, path.name)
-    assert notebook.cells[-1].source == last, "`notebooks/run.py store` brings it up to date"
+    assert notebook.cells[-1].source == last, "`notebooks/helpers/run.py store` brings it up to date"
     assert f"({run.CONTENTS})" in last and all(
         (FOLDER / name).is_file() for name in re.findall(r"\((\w+\.ipynb)\)", last)
     )

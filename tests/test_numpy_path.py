@@ -200,7 +200,7 @@ def test_numpy_works_until_a_compiler_is_worth_its_loading(monkeypatch):
 
 def test_numbers_to_repeat_and_to_count_may_be_wider_than_a_pointer(root):
     """With pointers of 32 bits, as in a browser, NumPy refuses those of 64: `tcgpu.arrays` converts them."""
-    for path in [*(root / "tcgpu").rglob("*.py"), *(root / "notebooks").glob("*.py")]:
+    for path in [*(root / "tcgpu").rglob("*.py"), *(root / "notebooks").rglob("*.py")]:
         assert path.name == "arrays.py" or not re.findall(r"np\.(?:repeat|bincount)\(", path.read_text()), path
         places = re.findall(r"reduceat\(.*(?:ptr|ends|begins)\[\w+\](.{6})", path.read_text())
         assert set(places) <= {".astyp"}, path

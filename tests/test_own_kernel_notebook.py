@@ -6,8 +6,8 @@ import re
 import nbformat
 import pytest
 
-import cases
 import tcgpu
+from helpers import cases
 from tcgpu import cuda, int64
 
 pytestmark = pytest.mark.sim

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from kernel_shapes import small_graphs
 
-import lengths
 import tcgpu
+from helpers import lengths
 from tcgpu import cpu, datasets, formats
 from tcgpu.engines import runtime
 from tcgpu.generators import GENERATORS

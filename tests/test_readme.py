@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from pages import blocks, check_console, check_python
 
-import measured
-import readme_picture
 import tcgpu
+from helpers import measured, readme_picture
 from tcgpu import records
 from tcgpu.lab import sweep
 from tcgpu.records import Rows
@@ -21,7 +20,7 @@ from tcgpu.records import Rows
 # the comment above a table of records: which file, which column is shown, by which columns its rows and columns go; or
 # which columns are shown, by which its rows go
 RECORDED = re.compile(r"<!-- (data/measured/\S+): ([\w, ]+) by (\w+)(?: and (\w+))? -->\n\n((?:\|.*\n)+)")
-DRAW_AGAIN = "draw the picture again: python notebooks/readme_picture.py"
+DRAW_AGAIN = "draw the picture again: python notebooks/helpers/readme_picture.py"
 
 
 @pytest.fixture(scope="module")

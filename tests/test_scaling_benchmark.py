@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
-import measured
 import tcgpu
+from helpers import measured
 from tcgpu.datasets import data_path
 from tcgpu.distributed import executors, shared_arrays
 from tcgpu.engines import runtime

@@ -6,9 +6,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import charts
-import shapes
 import tcgpu
+from helpers import charts, shapes
 
 CLUB = nx.karate_club_graph()
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import stealing
 import tcgpu
+from helpers import stealing
 
 
 @pytest.mark.parametrize("workers", [1, 3])

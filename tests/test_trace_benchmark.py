@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-import trace_accuracy
+from helpers import trace_accuracy
 from tcgpu import records
 from tcgpu.engines import runtime
 from tcgpu.insight import trace_plan

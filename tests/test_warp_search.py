@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kernel_shapes import run_shuffled, small_graphs
 from sampling import share
 
-import lengths
 import tcgpu
+from helpers import lengths
 from tcgpu import Graph, GraphError, MethodError, cpu, datasets, insight
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate

@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT / "docs" / "site"), str(ROOT / "notebooks")]
 
 import players  # noqa: E402
 
-import run  # noqa: E402
+from helpers import run  # noqa: E402
 
 MADE = 'content="tcgpu: docs/site/build.py"'  # of the generator of index.html
 WIDGET, STATE = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
@@ -191,7 +191,7 @@ def check_own(folder):
     index = folder / "index.html"
     if index.exists():
         found = index.read_text(encoding="utf-8", errors="replace")
-        if MADE not in found and 'content="tcgpu: notebooks/run.py report"' not in found:
+        if MADE not in found and 'content="tcgpu: notebooks/helpers/run.py report"' not in found:
             sys.exit(f"{index} is not an index of these pages; it is left as it is")
     elif any(folder.glob("*.html")):
         sys.exit(f"{folder} holds pages that this script did not write; they are left as they are")

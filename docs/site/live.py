@@ -36,7 +36,7 @@ UNREAD = re.compile(r"/measured/(families|public|peers|large|classes)-|/measured
 PICTURE = re.compile(r"\]\((\w+\.png)\)")
 ELSEWHERE = re.compile(r"\[([^]]+)\]\(\.\./(?!docs/)[^)]*\)")  # a link to a folder that is not there
 # of JupyterLab, as `make lab` has them; what a visitor changes is in the browser's storage five seconds later
-SETTINGS = json.loads((NOTEBOOKS / "jupyter_settings" / "overrides.json").read_text())
+SETTINGS = json.loads((NOTEBOOKS / "helpers" / "jupyter_settings" / "overrides.json").read_text())
 SETTINGS["@jupyterlab/docmanager-extension:plugin"] = {"autosaveInterval": 5}
 FROM_WORKER = "../../../../wheels/"  # the kernel's worker lies four folders deep, in extensions/
 

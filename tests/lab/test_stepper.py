@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from strategies import sparse_graphs
 from test_costs import reads
 
-import costs
 import tcgpu
+from helpers import costs
 from tcgpu import TcgpuError
 from tcgpu.errors import GraphError
 from tcgpu.kernels.chatterjee.chunks import split

@@ -32,16 +32,6 @@ ATOMIC = {
 }  # fmt: skip
 
 
-def differing(value):
-    """A number as one that differs between threads."""
-    return replace(value, uniform=False) if isinstance(value, Value) else value
-
-
-def is_known(value):
-    """Whether this is a number that is known when the kernel is translated."""
-    return isinstance(value, Value) and (value.literal is not None or value.constant is not None)
-
-
 class Parted(Exception):
     """Threads part before a barrier, or lanes of a warp wait for each other: the kernel needs masks."""
 
@@ -169,11 +159,7 @@ class Expressions(Integers):
         if number is not None:
             return literal(number)
         handler = getattr(self, f"of_{type(node).__name__}", None)
-        found = handler(node) if handler else self.refuse(node, "a kernel for WebGPU has no such expression")
-        # where a function is called for no thread, a loop might go on for ever with what its callers test before
-        if self.made and self.made.masked and isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
-            return mapped(lambda each: each if is_known(each) else differing(each), found)
-        return found
+        return handler(node) if handler else self.refuse(node, "a kernel for WebGPU has no such expression")
 
     def of_Constant(self, node):
         if isinstance(node.value, bool):
@@ -560,8 +546,6 @@ class Expressions(Integers):
         if waits:
             self.come_together()
         masked = bool(waits and self.guard)
-        if masked and (not self.flow or "return under a mask" in self.varying):  # see `value`
-            arguments = [mapped(differing, each) for each in arguments]
         made = module.function(function, arguments, self.flow, masked)
         texts = ["lid", "block", *([self.guard] if masked else [])]
 

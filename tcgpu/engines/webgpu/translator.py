@@ -703,8 +703,9 @@ class Function(Expressions):
         if node.orelse:
             self.refuse(node, "a loop has no else in a kernel for WebGPU")
         loop = Loop(node, self.waits([node]), False, False, len(self.masks))
-        # when the last thread has returned, a condition may stay true that is the same for all of them
-        loop.varies = loop.key in self.varying or isinstance(node, ast.While) and "return under a mask" in self.varying
+        # a condition that is the same for all threads may stay true when all have returned, or in a function for nobody
+        nobody = "return under a mask" in self.varying or self.made and self.made.masked
+        loop.varies = loop.key in self.varying or isinstance(node, ast.While) and bool(nobody)
         loop.masked = self.masked and loop.varies and bool(loop.waits or self.guard)
         known = self.begins.setdefault(node, {})
         self.env = self.env | {name: kind and self.as_kind(name, kind) for name, kind in known.items()}

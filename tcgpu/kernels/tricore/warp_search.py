@@ -150,12 +150,12 @@ def write_lookups(words, own, lane, keys, key_count, column, length):
     less the sum before it; the offset of the column to search; its length; the number of the edge's own look-ups.
     """
     few = key_count if key_count <= FEW_LOOKUPS else uint32(0)
-    end, step = few, uint32(1)
-    while step < WARP:
+    end = few
+    for level in range(LEVELS):
+        step = uint32(1 << level)
         other = cuda.shfl_up_sync(ALL_LANES, end, step)
         if lane >= step:
             end += other
-        step += step
     words[own] = end
     words[own + WARP] = keys - (end - few)
     words[own + 2 * WARP] = column

@@ -9,7 +9,7 @@ import itertools
 import math
 from itertools import pairwise
 
-from charts import KERNELS
+from helpers.charts import KERNELS
 from tcgpu.kernels.bisson_fatica.bitmap_auto import choice
 
 PAPER = choice.__kwdefaults__  # the constants of Algorithm 5 as printed

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from level_models.approaches import share
-from level_models.arrangement import PARTITIONS
-from level_models.coalescing import WARP
-from level_models.combinations import unranked
+from helpers.level_models.approaches import share
+from helpers.level_models.arrangement import PARTITIONS
+from helpers.level_models.coalescing import WARP
+from helpers.level_models.combinations import unranked
 from tcgpu.errors import GraphError
 from tcgpu.kernels.chatterjee.chunks import WORD
 

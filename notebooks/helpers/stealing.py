@@ -13,7 +13,7 @@ from threading import Semaphore, Thread
 
 import numpy as np
 
-from level_models.schedules import schedule
+from helpers.level_models.schedules import schedule
 from tcgpu.records import Table
 
 

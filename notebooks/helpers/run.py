@@ -11,7 +11,7 @@ A notebook ends with links to those before and after it, in the order in which t
 Under its title a notebook links to Colab and Binder, and installs tcgpu where it is not: `store` writes
 both from the address under [project.urls] in pyproject.toml, and neither while the project has no public one.
 
-    python notebooks/run.py store [NOTEBOOK ...]
+    python notebooks/helpers/run.py store [NOTEBOOK ...]
 """
 
 import argparse
@@ -26,7 +26,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent.parent
 CELL_SECONDS = 300
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 IGNORED = "nbval-ignore-output"  # the tag of the cells whose outputs nbval does not compare: times of this machine

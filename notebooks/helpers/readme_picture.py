@@ -1,20 +1,23 @@
 """Draw the README's picture, data/measured/sweep.svg, and print what the README says about it.
 
-python notebooks/readme_picture.py
+python notebooks/helpers/readme_picture.py
 """
 
 import csv
 import io
+import sys
 from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
 
-import measured
-from tcgpu.lab import sweep
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-PICTURE = Path(__file__).resolve().parents[1] / "data" / "measured" / "sweep.svg"
+from helpers import measured  # noqa: E402
+from tcgpu.lab import sweep  # noqa: E402
+
+PICTURE = Path(__file__).resolve().parents[2] / "data" / "measured" / "sweep.svg"
 NUMBERS = ".//{http://purl.org/dc/elements/1.1/}description"  # the element of the picture that contains them
 
 

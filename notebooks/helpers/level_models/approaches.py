@@ -12,7 +12,7 @@ from math import comb
 
 import numpy as np
 
-from level_models.combinations import numbered
+from helpers.level_models.combinations import numbered
 from tcgpu.built_in import APPROACHES
 from tcgpu.errors import GraphError
 from tcgpu.suggest import unknown

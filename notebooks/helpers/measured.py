@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-import costs
 import tcgpu
-from level_models.accesses import bank_turns, partition_turns, sums_of_accesses
-from level_models.arrangement import ARRANGEMENTS, arrange, max_vertices
-from level_models.coalescing import access_pattern, transactions
-from level_models.limits import worst_case
-from level_models.partitions import HAND_OUTS, partition_load, requests
-from level_models.schedules import estimate, lower_bound, schedule
+from helpers import costs
+from helpers.level_models.accesses import bank_turns, partition_turns, sums_of_accesses
+from helpers.level_models.arrangement import ARRANGEMENTS, arrange, max_vertices
+from helpers.level_models.coalescing import access_pattern, transactions
+from helpers.level_models.limits import worst_case
+from helpers.level_models.partitions import HAND_OUTS, partition_load, requests
+from helpers.level_models.schedules import estimate, lower_bound, schedule
 from tcgpu.datasets import published
 from tcgpu.kernels import order_costs
 from tcgpu.kernels.chatterjee.chunks import split

@@ -7,9 +7,9 @@ threads ask one bank for several elements, or several warps ask one partition, t
 
 import numpy as np
 
-from level_models.arrangement import PARTITIONS, arrange
-from level_models.coalescing import WARP, transactions
-from level_models.partitions import HAND_OUTS, SEGMENT, WIDTH, partition_load, requests
+from helpers.level_models.arrangement import PARTITIONS, arrange
+from helpers.level_models.coalescing import WARP, transactions
+from helpers.level_models.partitions import HAND_OUTS, SEGMENT, WIDTH, partition_load, requests
 
 
 def accesses(split, arrangement, hand_out, rule="1.3"):

@@ -9,9 +9,9 @@ together with every third vertex first: a step towards intersections.
 
 import numpy as np
 
-from level_models.approaches import ranges
-from level_models.arrangement import empty_words, fill, row_of
-from level_models.combinations import unrank_into, unranked
+from helpers.level_models.approaches import ranges
+from helpers.level_models.arrangement import empty_words, fill, row_of
+from helpers.level_models.combinations import unrank_into, unranked
 from tcgpu import list_triangles
 from tcgpu.engines.native import inline, jit
 from tcgpu.graph import as_graph

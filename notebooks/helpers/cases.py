@@ -3,8 +3,8 @@
 `show_clues` prints what a trace says of one, `verdict` whether it is mended.
 """
 
-import answers
 import tcgpu
+from helpers import answers
 from tcgpu import cuda, int64
 
 GRAPH = tcgpu.generate.rmat(7, seed=1)

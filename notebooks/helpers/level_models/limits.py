@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from level_models.arrangement import max_vertices
+from helpers.level_models.arrangement import max_vertices
 from tcgpu import Graph
 
 

@@ -13,15 +13,15 @@
 The kernels, and Algorithm 1, are in `tcgpu.kernels.chatterjee`.
 """
 
-from level_models.accesses import accesses, bank_turns, partition_turns, sums_of_accesses
-from level_models.algorithm2 import count_triangles, printed_count
-from level_models.approaches import compare, pair_ranges, ranges, share, storage_bits
-from level_models.arrangement import ARRANGEMENTS, arrange, max_vertices
-from level_models.coalescing import RULES, access_pattern, transactions
-from level_models.combinations import unrank, unranked
-from level_models.limits import worst_case
-from level_models.partitions import Load, half_warp, memory_map, partition_load, queues, requests
-from level_models.schedules import estimate, lower_bound, schedule
+from helpers.level_models.accesses import accesses, bank_turns, partition_turns, sums_of_accesses
+from helpers.level_models.algorithm2 import count_triangles, printed_count
+from helpers.level_models.approaches import compare, pair_ranges, ranges, share, storage_bits
+from helpers.level_models.arrangement import ARRANGEMENTS, arrange, max_vertices
+from helpers.level_models.coalescing import RULES, access_pattern, transactions
+from helpers.level_models.combinations import unrank, unranked
+from helpers.level_models.limits import worst_case
+from helpers.level_models.partitions import Load, half_warp, memory_map, partition_load, queues, requests
+from helpers.level_models.schedules import estimate, lower_bound, schedule
 from tcgpu.kernels.chatterjee.chunks import split
 
 __all__ = [

@@ -1,0 +1,1 @@
+"""What the notebooks use beside tcgpu: charts, answers, tables of records, models of the papers."""
