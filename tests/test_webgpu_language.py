@@ -580,6 +580,14 @@ def votes_in_steps_of_a_block(steps, x):
     return votes
 
 
+@cuda.jit(device=True)
+def votes_in_rounds(rounds, x):
+    votes = 0
+    for k in range(rounds):
+        votes = votes * 3 + cuda.popc(cuda.ballot_sync(ALL_LANES, x % 3 == k % 3))
+    return votes
+
+
 @kernel(OF_NUMBERS)
 def functions_for_some_warps(i, u, I, U, out):  # noqa: E741
     """A function that ends with a choice; and some with a loop, which in a block without such warps would never end."""
@@ -588,6 +596,7 @@ def functions_for_some_warps(i, u, I, U, out):  # noqa: E741
     step = uint32(3 * (1 - cuda.blockIdx.x % 2))
     if warp + cuda.blockIdx.x % 2 * 100 < 3:
         out[1, t] = votes_in_steps(step, t)
+        out[4, t] = votes_in_rounds(u[3 + cuda.blockIdx.x % 2 * 6], t)  # 3, or 2^32 - 1
     if warp < u[cuda.blockIdx.x % 2]:
         out[2, t] = votes_in_steps_of_a_block(u, t)
     if warp >= step:

@@ -698,14 +698,15 @@ class Function(Expressions):
         self.env = self.meet(*paths) if paths else before
         return bool(paths)
 
-    def loop(self, node, head, step=""):
-        """A loop. head: writes its condition, and returns it; step: what is done at the end of a round."""
+    def loop(self, node, head, step="", ends=False):
+        """A loop. head: writes its condition, and returns it; step: what is done at the end of a round; ends: whether
+        how many rounds it has is known."""
         if node.orelse:
             self.refuse(node, "a loop has no else in a kernel for WebGPU")
         loop = Loop(node, self.waits([node]), False, False, len(self.masks))
         # a condition that is the same for all threads may stay true when all have returned, or in a function for nobody
-        nobody = "return under a mask" in self.varying or self.made and self.made.masked
-        loop.varies = loop.key in self.varying or isinstance(node, ast.While) and bool(nobody)
+        nobody = "return under a mask" in self.varying and isinstance(node, ast.While) or self.made and self.made.masked
+        loop.varies = loop.key in self.varying or bool(nobody) and not ends
         loop.masked = self.masked and loop.varies and bool(loop.waits or self.guard)
         known = self.begins.setdefault(node, {})
         self.env = self.env | {name: kind and self.as_kind(name, kind) for name, kind in known.items()}
@@ -813,6 +814,7 @@ class Function(Expressions):
             self.refuse(node.iter, "a kernel for WebGPU loops over range(...) or a tuple of values")
         bounds = self.values(node.iter.args)
         start, stop, step = {1: [literal(0), *bounds, literal(1)], 2: [*bounds, literal(1)], 3: bounds}[len(bounds)]
+        ends = all(each.literal is not None or each.constant is not None for each in (start, stop, step))
         kind = self.numbers.common(start, stop, step)
         step = step if step.constant is None else literal(step.constant)
         sign = step.literal
@@ -848,7 +850,7 @@ class Function(Expressions):
                 value = self.numbers.compare(">" if sign is not None and sign < 0 else "<", at, stop)
             return self.agreed(value) if together else value
 
-        return self.loop(node, head, f"{at.text} = {self.following(at, stop, step)}")
+        return self.loop(node, head, f"{at.text} = {self.following(at, stop, step)}", ends)
 
     def following(self, at, stop, step):
         """The text of the number that follows in a range: `stop` where there is none, as numbers wrap around."""
