@@ -24,6 +24,7 @@ MEASURES = {  # of a trace, in words
     "load_requests": "load requests",
     "load_sectors": "sectors loaded",
     "sectors_per_request": "sectors a request",
+    "store_requests": "store requests",
     "shared_requests": "requests in shared memory",
     "bank_conflicts": "bank conflicts",
     "atomics": "atomic additions",
