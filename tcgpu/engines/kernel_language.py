@@ -18,8 +18,8 @@ from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import KernelError
 
 NO_SOURCE = (
-    "tcgpu reads the source of a kernel, and finds none of {!r}: Python's prompt keeps none; write it with `def` in a file "
-    "such as mine.py, and begin with `python -i mine.py`, or write it in a cell of a notebook"
+    "tcgpu reads the source of a kernel, and finds none of {!r}: Python's prompt keeps none; write it with `def` in a "
+    "file such as mine.py, and begin with `python -i mine.py`, or write it in a cell of a notebook"
 )
 _parsing = fork_safe_lock()  # Python 3.11 counts the depth of trees of all threads together: SystemError
 
