@@ -7,7 +7,7 @@ DIVISIONS = """\
 fn div_i32(a: i32, b: i32) -> i32 {
   if (b == 0) { return 0; }
   let q = a / b;
-  return select(q, q - 1, a - q * b != 0 && ((a < 0) != (b < 0)));
+  return select(q, q - 1, a - q * b != 0 && (a ^ b) < 0);
 }
 fn mod_i32(a: i32, b: i32) -> i32 { return select(a - div_i32(a, b) * b, 0, b == 0); }
 fn div_u32(a: u32, b: u32) -> u32 { if (b == 0u) { return 0u; } return a / b; }
@@ -17,7 +17,7 @@ WIDE_DIVISIONS = """\
 fn div_i64(a: i64, b: i64) -> i64 {
   if (b == 0li) { return 0li; }
   let q = a / b;
-  if (a - q * b != 0li && ((a < 0li) != (b < 0li))) { return q - 1li; }
+  if (a - q * b != 0li && (a ^ b) < 0li) { return q - 1li; }
   return q;
 }
 fn mod_i64(a: i64, b: i64) -> i64 { return select(a - div_i64(a, b) * b, 0li, b == 0li); }
