@@ -13,7 +13,7 @@ from kernel_shapes import small_graphs
 import tcgpu
 from tcgpu import cuda, int32, int64, registry, uint32
 from tcgpu.engines import kernel_compiler
-from tcgpu.errors import MethodError
+from tcgpu.errors import KernelError, MethodError
 from tcgpu.kernels import formulas
 from tcgpu.kernels import method as declaring
 
@@ -392,6 +392,8 @@ def test_a_function_without_source_gets_a_sentence():
         tcgpu.method()(len)
     with pytest.raises(MethodError, match="decorated as a kernel already"):
         tcgpu.method()(measure_columns)
+    with pytest.raises(KernelError, match="finds none of 'mine': Python's prompt keeps none; write it with `def` in a"):
+        tcgpu.simulate(namespace["mine"], 1, 1, np.zeros(1, np.int64))
 
 
 def test_the_built_in_methods_are_made_by_the_same_means():

@@ -26,6 +26,7 @@ MEASURES = {  # of a trace, in words
     "load_requests": "load requests",
     "load_sectors": "sectors loaded",
     "sectors_per_request": "sectors a request",
+    "store_requests": "store requests",
     "shared_requests": "requests in shared memory",
     "bank_conflicts": "bank conflicts",
     "atomics": "atomic additions",
@@ -80,7 +81,8 @@ def verdict(answer, right, because="", *, like=None, among=()):
         found, reason = False, f"checking it ended in {type(error).__name__}: {error}"
     if isinstance(found, Report):
         return "\n".join(map(str, [found.headline, *found.problems[:1]]))
-    return ("right" if found else f"{answer} is not right") + (f": {reason}" if reason else "")
+    called = answer.__name__ if _kind(answer) == "a function" else answer
+    return ("right" if found else f"{called} is not right") + (f": {reason}" if reason else "")
 
 
 def _judged(answer, right, because, like, among):
@@ -95,7 +97,26 @@ def _judged(answer, right, because, like, among):
         answer = picked[answer.strip().lower()]
     found = right(answer) if callable(right) else _as_tuples(answer) == _as_tuples(right)
     reason = because(answer) if callable(because) else because
-    return found if isinstance(found, Report) else bool(found), reason
+    if isinstance(found, Report):
+        return found, reason
+    if not found and not reason:
+        others = " or ".join(text for text in among if text != answer)
+        reason = f"it is {others}" if among else _difference(answer, right)
+    return bool(found), reason
+
+
+def _difference(answer, right):
+    """What is wrong with an answer, without the right one; `right` may be a function, which does not tell."""
+    if isinstance(right, Number) and not isinstance(right, bool):
+        return "it is less" if answer > right else "it is more"
+    if isinstance(right, (set, frozenset)):
+        return f"{len(answer & right)} of these {len(answer)} belong there, {len(right - answer)} are missing"
+    if isinstance(right, (list, tuple)):
+        same = sum(_as_tuples(one) == _as_tuples(other) for one, other in zip(answer, right, strict=False))
+        return f"{same} of {len(right)} are right" if len(answer) == len(right) else f"there are {len(right)}"
+    if isinstance(right, dict):
+        return f"{sum(answer.get(key) == value for key, value in right.items())} of {len(right)} are right"
+    return "the hint says how to begin"
 
 
 def _kind(value):

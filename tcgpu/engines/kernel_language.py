@@ -17,6 +17,10 @@ import numpy as np
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import KernelError
 
+NO_SOURCE = (
+    "tcgpu reads the source of a kernel, and finds none of {!r}: Python's prompt keeps none; write it with `def` in a "
+    "file such as mine.py, and begin with `python -i mine.py`, or write it in a cell of a notebook"
+)
 _parsing = fork_safe_lock()  # Python 3.11 counts the depth of trees of all threads together: SystemError
 
 int32, int64 = np.int32, np.int64
@@ -96,7 +100,10 @@ def refuse_recursion(function, callers=()):
 
 def source_tree(function):
     """The syntax tree of a function, without decorators and annotations; the first line has the number 1."""
-    source = textwrap.dedent(inspect.getsource(function))
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+    except OSError:
+        raise KernelError(NO_SOURCE.format(function.__name__)) from None
     with _parsing:
         tree = ast.parse(source)
     definition = tree.body[0]

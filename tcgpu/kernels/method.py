@@ -28,8 +28,8 @@ import numpy as np
 from tcgpu.arrays import bincount
 from tcgpu.declarations import USUAL_KNOBS, Knob, Method
 from tcgpu.engines import runtime
-from tcgpu.engines.kernel_language import parameters, source_tree
-from tcgpu.errors import MethodError
+from tcgpu.engines.kernel_language import NO_SOURCE, parameters, source_tree
+from tcgpu.errors import KernelError, MethodError
 from tcgpu.graph import ORDERS, as_graph
 from tcgpu.kernels import Plan, Scan, Step, check_share, enough_blocks, simulated
 from tcgpu.kernels.formulas import Formula
@@ -396,8 +396,5 @@ def definition(function, name):
     """The syntax tree of a kernel; MethodError if it has no source, or is none."""
     try:
         return source_tree(function).body[0]
-    except (OSError, TypeError, SyntaxError):
-        raise MethodError(
-            f"tcgpu reads the source of a kernel, and finds none of {name!r}: write it with `def`, in a file or in a "
-            "cell of a notebook"
-        ) from None
+    except (KernelError, TypeError, SyntaxError):
+        raise MethodError(NO_SOURCE.format(name)) from None

@@ -53,4 +53,4 @@ def given(name):
 def _code(name):
     """What follows the imports and constants in a puzzle's file: TILE, which its kernel uses, too."""
     source = inspect.getsource(module(name))
-    return re.search(r"^(?:TILE = .*\n\n\n)?@(?:.*\n)*", source, re.MULTILINE)[0].replace("\n\n\n", "\n\n")
+    return re.search(r"^(?:TILE = .*\n\n\n)?@(?:.*\n)*", source, re.MULTILINE)[0]

@@ -6,7 +6,9 @@ memory, `sums[me]` (`shared` says how many bytes of it a block has: 8 a thread);
 `total` once.
 
 Adding one by one takes 63 steps. In a *reduction* half of the threads add at a time: 64 sums become 32, then 16, 8,
-4, 2, 1. It must hold for any number of threads, 7 or 33, too.
+4, 2, 1. It must hold for any number of threads, 7 or 33, too. The target also asks for no *bank conflict*: lanes of a
+warp that want words 32 or 64 apart, of one *bank* of shared memory, wait in turn. Lanes side by side on words side by
+side have none.
 
 Hint: Keep in `left` how many sums are left, first `cuda.blockDim.x`. While there is more than one, thread `me` adds
 `sums[me + half]` to `sums[me]`, with `half = (left + 1) // 2`, if there is such a sum. Then `half` are left.
