@@ -7,6 +7,7 @@ async function render({ model, el }) {
   while (!el.isConnected) await new Promise(requestAnimationFrame);
   const panel = el.closest(".tcgpu-explorer"), tips = model.get("tips");
   const name = () => {
+    for (const chart of panel.querySelectorAll("img")) chart.alt ||= "chart; its numbers are in the table and what is saved";
     for (const control of panel.querySelectorAll(CONTROLS)) {
       const row = control.closest(".tcgpu-row, .widget-inline-hbox"), label = row?.querySelector(".widget-label");
       const words = [label, row?.querySelector(".tcgpu-help")].map((part) => part?.textContent.trim()).filter(Boolean);
