@@ -1187,7 +1187,7 @@ def test_a_small_explorer_runs_one_kernel(explore, kernel):
 
 
 def test_a_small_explorer_is_of_a_kernel():
-    with pytest.raises(tcgpu.MethodError, match="unknown method 'cpu'"):
+    with pytest.raises(tcgpu.MethodError, match="no method 'cpu'"):
         tcgpu.explore(kernel="cpu")
 
 
@@ -1252,7 +1252,7 @@ def test_a_line_opens_the_explorer_as_it_is(explore):
     explorer.graphs.source.value = "generated"
     assert explorer.code.startswith("tcgpu.explore(tcgpu.generate.rmat(scale=8, edge_factor=6), ")
     assert explorer.wait(SOON)
-    with pytest.raises(tcgpu.MethodError, match="unknown setting 'sweep.wy': did you mean 'sweep.way'"):
+    with pytest.raises(tcgpu.MethodError, match="no setting 'sweep.wy'"):
         tcgpu.explore(settings={"sweep.wy": 1})
 
 

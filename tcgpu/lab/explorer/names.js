@@ -13,7 +13,8 @@ async function render({ model, el }) {
       const words = [label, row?.querySelector(".tcgpu-help")].map((part) => part?.textContent.trim()).filter(Boolean);
       if (control.classList.contains("noUi-handle")) words.push(control.matches(".noUi-handle-upper") ? "upper" : "");
       const own = control.textContent.trim(), called = words.join(", ");
-      if (!control.labels?.length && (!own || control.tagName === "SELECT")) {
+      if (control.querySelector("i")) control.setAttribute("aria-label", own); // without its icon
+      else if (!control.labels?.length && (!own || control.tagName === "SELECT")) {
         control.setAttribute("aria-label", called || control.title);
       }
       const tip = tips[words[0]] ?? tips[own] ?? called;
