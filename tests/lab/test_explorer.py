@@ -21,7 +21,17 @@ from tcgpu import datasets, records
 from tcgpu.generators import GENERATORS
 from tcgpu.hardware import timed_engine
 from tcgpu.kernels import simulated
-from tcgpu.lab.explorer import Explorer, charts, elements, graph_card, method_run, panel, sweep_page, trace_page
+from tcgpu.lab.explorer import (
+    Explorer,
+    charts,
+    citation,
+    elements,
+    graph_card,
+    method_run,
+    panel,
+    sweep_page,
+    trace_page,
+)
 
 PAGES = "Compare", "Sweep", "Trace"
 SOON = 90  # seconds that anything here may take, on a busy machine, too
@@ -71,13 +81,6 @@ def until(condition, seconds=SOON):
     while not condition():
         assert time.monotonic() < end, f"not true after {seconds} seconds"
         time.sleep(0.01)
-
-
-def everything(widget):
-    """The widget and all that it contains."""
-    yield widget
-    for child in getattr(widget, "children", ()):
-        yield from everything(child)
 
 
 # ------------------------------------------------------------------------------------------------------------ the graph
@@ -160,7 +163,7 @@ def test_two_threads_make_the_controls_of_a_generator_once(explore, monkeypatch)
     until(lambda: making)
     explorer.max_seconds.value = "1000"  # its code names the generator's parameters
     first.join(SOON)
-    [shown] = [each for each in everything(explorer) if getattr(each, "description", "") == "edge factor"]
+    [shown] = [each for each in elements.everything(explorer) if getattr(each, "description", "") == "edge factor"]
     shown.value = "100"
     assert explorer.wait(SOON) and explorer.message == "edge factor is a whole number from 1 to 64, not 100"
 
@@ -212,7 +215,7 @@ def test_a_number_between_the_steps_of_its_slider_can_be_entered(explore):
 def test_no_control_replaces_a_number_that_is_out_of_range(explore, name):
     explorer = explore(methods=[method.name for method in COUNTED])
     explorer.graphs.source.value, explorer.graphs.generator.value = "generated", name
-    controls = [*everything(explorer), *explorer.graphs.parameters[name].values()]
+    controls = [*elements.everything(explorer), *explorer.graphs.parameters[name].values()]
     controls += [control for method in COUNTED for control in explorer.methods.knobs[method.name].values()]
     bounded = widgets.widget_int._BoundedInt, widgets.widget_float._BoundedFloat  # these clip what is entered
     assert [control for control in controls if isinstance(control, bounded)] == [explorer.progress]
@@ -520,7 +523,8 @@ def test_a_long_sweep_of_estimates_is_forecast_and_refused(explore, monkeypatch)
     explorer = explore("mesh_16x16", ["naive", "bitmap"], page="Sweep")
     explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (4, 5)
     explorer.sweep.edges.value = 1_000
-    seconds = 6 * explorer.method_runs()[0].estimate_seconds  # the graphs of the range, and the picked one
+    assert explorer.wait(SOON)
+    seconds = 4 * explorer.method_runs()[0].estimate_seconds  # the graphs of the range; the picked one has its star
     explorer.max_seconds.value = f"{max(1, 0.9 * seconds)}"
     assert ran(explorer) == [] and explorer.message.startswith("this run would take about ")
     explorer.max_seconds.value = ""
@@ -532,7 +536,7 @@ def test_a_long_sweep_of_estimates_is_forecast_and_refused(explore, monkeypatch)
 def test_medians_are_of_the_selected_number_of_runs(explore):
     explorer = explore(KARATE, ["naive", "cpu"], engine=None)
     explorer.repeats.value = "3"
-    runs = {row["engine"]: row["repeats"] for row in ran(explorer)}
+    runs = {row["engine"]: row.get("repeats") for row in ran(explorer)}
     assert runs["cpu"] == 3 and runs.get("sim", 1) == 1
 
 
@@ -663,6 +667,7 @@ def test_methods_that_disagree_are_named(explore, monkeypatch):
 
     ROW = tcgpu.measure(KARATE, "cpu", repeats=1)[0]
     monkeypatch.setattr(method_run, "measure", wrong)
+    monkeypatch.setattr(method_run, "timed_engine", lambda: "gpu")  # so that nothing is traced
     explorer = explore(KARATE, ["naive", "cpu"])
     explorer.run()
     assert explorer.wait(SOON)
@@ -688,7 +693,7 @@ def test_the_thread_ends_with_the_last_job_and_another_one_starts(explore):
 
 
 def test_nothing_is_printed_into_the_notebook(explore):
-    kinds = {type(widget) for widget in everything(explore())}
+    kinds = {type(widget) for widget in elements.everything(explore())}
     assert widgets.Output not in kinds and len(kinds) > 10
     assert issubclass(Explorer, widgets.VBox)
 
@@ -703,7 +708,8 @@ def test_rows_are_saved_as_csv(explore):
     [name] = re.findall('download="([^"]*)"', explorer.csv.value)
     [data] = re.findall('href="data:text/csv;base64,([^"]*)"', explorer.csv.value)
     [saved] = csv.DictReader(io.StringIO(base64.b64decode(data).decode()))
-    assert name == "tcgpu-compare.csv" and saved == {key: str(value) for key, value in rows[0].items()}
+    assert name == "tcgpu-compare.csv" and saved.pop("cite") == citation.TCGPU
+    assert saved == {key: str(value) for key, value in rows[0].items()}
     assert ">1 row as CSV<" in explorer.csv.value
 
 
@@ -728,9 +734,14 @@ def test_the_code_that_is_shown_does_the_same(explore):
     names = {"tcgpu": tcgpu}
     exec(lines[0], names)
     same = ("graph", "triangles", "method", "engine", "order", "knobs")
-    again = [eval(line, names)[0] for line in lines[1:]]
-    assert [[row[key] for key in same] for row in again] == [[row[key] for key in same] for row in rows]
-    assert "knobs={'threads': 64}, order='degree'" in lines[1]
+    for row, line in zip(rows, lines[1:], strict=True):
+        found = eval(line, names)
+        if row["engine"] == "traced":  # there is no GPU
+            assert (found.triangles, found.graph.order) == (row["triangles"], row["order"])
+            assert found.totals().items() <= row.items() and "order='degree', threads=64" in line
+        else:
+            assert [found[0][key] for key in same] == [row[key] for key in same]
+            assert row["method"] == "cpu" or "knobs={'threads': 64}, order='degree'" in line
 
 
 def notebook(root):
@@ -742,7 +753,7 @@ def notebook(root):
 def test_what_the_notebook_names_is_on_the_page(explore, root):
     explorer = explore()
     names = [*explorer.pages.titles, *explorer.methods.chips, *explorer.graphs.bundled._options_values]
-    for control in everything(explorer):
+    for control in elements.everything(explorer):
         names += [getattr(control, "description", ""), *map(str, getattr(control, "_options_labels", ()))]
     text = notebook(root)
     for name in re.findall(r"(?<!\*)\*([\w ]+)\*(?!\*)", text):  # in italics
@@ -841,11 +852,11 @@ def test_a_sweep_is_saved_with_its_grey_curves(explore):
     assert b"<svg" in files["tcgpu-sweep-curves.svg"]
     points = list(csv.DictReader(io.StringIO(files["tcgpu-sweep-curves.csv"].decode())))
     assert {point["of"] for point in points} == {"estimated", "measured", "published", "the picked graph"}
-    drawn = {(point["of"], point["curve"], float(point["nonzeros_per_column"])): point for point in points}
+    drawn = {(point["of"], float(point["nonzeros_per_column"])): point for point in points}
     [(x, y)] = explorer.sweep.picked_points()["column_block"]
-    assert float(drawn["the picked graph", "column_block", x]["speedup"]) == y
-    x, y = explorer.sweep.recorded_curves()["column_block, 27 columns"][3]
-    assert float(drawn["measured", "column_block, 27 columns", x]["speedup"]) == y
+    assert float(drawn["the picked graph", x]["speedup"]) == y
+    x, y = explorer.sweep.recorded_curves()["column_block"][3]
+    assert float(drawn["measured", x]["speedup"]) == y
     explorer.sweep.limits.value = (4, 5)  # draws another chart
     assert explorer.sweep.chart.links.value == ""
 
@@ -863,7 +874,7 @@ def test_charts_of_times_and_traces_are_saved(explore):
 
 def test_every_button_and_list_has_a_tooltip(explore):
     kinds = (widgets.Button, widgets.ToggleButton, widgets.FileUpload, widgets.Dropdown, widgets.Checkbox)
-    controls = list(everything(explore(KARATE)))
+    controls = list(elements.everything(explore(KARATE)))
     assert [each.description for each in controls if isinstance(each, kinds) and not each.tooltip] == []
     [source] = [each for each in controls if isinstance(each, widgets.ToggleButtons)]
     assert len(source.tooltips) == len(source.options) == 4
@@ -975,12 +986,17 @@ def test_a_recorded_sweep_is_drawn_in_the_picked_order(explore):
     explorer = explore()
     turn_to(explorer, explorer.sweep)
     rows = records.records("sweep")[explorer.sweep.machine.value]
-    found = explorer.sweep.recorded_curves()
-    assert list(found.values()) == [records.speedup_curve(rows, columns) for columns in (1, 27, "fitting")]
+    assert explorer.sweep.machine.value == records.REFERENCE_GPU
+    assert explorer.sweep.recorded_curves() == {"column_block": records.speedup_curve(rows, 27)}
+    explorer.engine.value, explorer.sweep.way.value = "gpu", sweep_page.RUN
+    both = explorer.sweep.recorded_curves()
+    assert both.pop("column_block columns=fitting") == records.speedup_curve(rows, "fitting") and len(both) == 1
+    explorer.methods.knobs["column_block"]["columns"].value = "1"  # the record is of the launch that is picked
+    assert list(explorer.sweep.recorded_curves().values()) == [records.speedup_curve(rows, 1)]
     explorer.graphs.order.value = "degree"
-    assert explorer.sweep.recorded_curves()["column_block, 1 column"] == records.speedup_curve(rows, 1, order="degree")
+    assert list(explorer.sweep.recorded_curves().values()) == [records.speedup_curve(rows, 1, order="degree")]
     explorer.sweep.quantity.value = sweep_page.EDGE_TIME
-    assert set(explorer.sweep.recorded_curves()) >= {"naive", "column_block, 27 columns"}
+    assert explorer.sweep.recorded_curves()["naive"] == records.edge_times(rows, "naive", order="degree")
     explorer.sweep.machine.value = "none"
     assert explorer.sweep.recorded_curves() == {}
 
@@ -1057,8 +1073,8 @@ def test_a_sweep_opens_with_the_estimates_on_record(recorded):
     assert page.edges.value == 8_388_608 and recorded.rows == []
     assert dict(page.curves()["column_block"]) == pytest.approx(estimated) and max(estimated) == 64
     points = csv.DictReader(io.StringIO(saved(page.chart)["tcgpu-sweep-curves.csv"].decode()))
-    assert {point["curve"] for point in points if point["of"] == "estimated"} == {"column_block"}
-    assert "on record. Run adds the graph" in page.note.value and "Unverified" not in page.note.value
+    assert {point["curve"] for point in points if point["of"] == "estimated"} == {"NVIDIA H200, estimated"}
+    assert "and is on record" in page.note.value and "Unverified" not in page.note.value
     recorded.methods.chips["bitmap"].value = True
     assert list(page.curves()) == ["column_block", "bitmap"]
     for control, other in ((page.gpu, "Tesla T4"), (page.way, sweep_page.RUN), (recorded.graphs.order, "degree")):
@@ -1112,6 +1128,164 @@ def test_a_sweep_is_estimated_though_no_file_is_named_yet(explore):
     assert [row["nonzeros"] for row in ran(explorer)] == [5]
 
 
+# ---------------------------------------------------------------------------- the first sight, and one kernel by itself
+
+
+def test_it_opens_on_the_curve_with_the_picked_graph_on_it(explore):
+    explorer = explore(page=None)
+    page = explorer.sweep
+    assert explorer.page is page and explorer.rows == [] and explorer.status.value == "" and not explorer.busy
+    points = list(csv.DictReader(io.StringIO(saved(page.chart)["tcgpu-sweep-curves.csv"].decode())))
+    assert [(each, max(float(point["nonzeros_per_column"]) for point in points if point["of"] == each))
+            for each in dict.fromkeys(point["of"] for point in points)] == [
+        ("estimated", 64), ("the picked graph", pytest.approx(705 / 256, abs=0.01)), ("measured", 64),
+        ("published", pytest.approx(36.94, abs=0.01)),
+    ]  # fmt: skip
+    assert dict.fromkeys(point["curve"] for point in points) == dict.fromkeys(
+        ["NVIDIA H200, estimated", "NVIDIA H200, measured", "Tesla T4, published"]
+    )
+    assert "The star: mesh_16x16, 2.75 nonzeros per column; by estimate, column_block 0." in page.note.value
+
+
+def test_a_click_on_a_graph_moves_its_star(explore):
+    explorer, seen = explore(page=None), set()
+    for name in ("copapers_500", "road_40x40"):
+        explorer.graphs.bundled.value = name
+        assert explorer.wait(SOON) and explorer.rows == [] and explorer.message == ""
+        [(x, y)] = explorer.sweep.picked_points()["column_block"]
+        assert x == pytest.approx(tcgpu.load(name).nonzeros_per_column, abs=0.001) and name in explorer.sweep.note.value
+        seen.add(bytes(explorer.sweep.chart.value))
+    assert len(seen) == 2
+    explorer.sweep.gpu.value = "Tesla T4"
+    assert explorer.wait(SOON) and explorer.sweep.picked_points()["column_block"][0][1] != y
+    turn_to(explorer, explorer.compare)
+    explorer.graphs.bundled.value = "random_300"
+    assert explorer.wait(SOON) and explorer.sweep.picked_points() == {}  # not before the page is shown
+    turn_to(explorer, explorer.sweep)
+    assert explorer.wait(SOON) and explorer.sweep.picked_points()
+
+
+def test_methods_that_are_given_are_compared():
+    assert tcgpu.explore(KARATE, ["naive"]).page.title == "Compare"
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("kernel", share(["naive", "column_block", "bitmap", "bitmap_warp", "warp_search"], "kernels"))
+def test_a_small_explorer_runs_one_kernel(explore, kernel):
+    explorer = explore("rmat_8", page=None, kernel=kernel)
+    assert repr(explorer) == f"<Explorer of {kernel}: bundled graph>"
+    assert set(explorer.sweep.picked_points()) == {"column_block", kernel} - {"naive"}
+    [row, *timed] = ran(explorer)
+    traced = tcgpu.trace(tcgpu.load("rmat_8"), kernel)
+    assert (row["engine"], row["triangles"]) == ("traced", 2487) and row["load_requests"] == traced.totals()[
+        "load_requests"
+    ]
+    assert [each["engine"] for each in timed] == ([timed_engine()] if timed_engine() != "sim" else [])
+    assert f"<td>{row['machine']}, estimated</td>" in explorer.sweep.table.value
+    assert lines_of_code(explorer)[1] == f"tcgpu.trace(graph, {kernel!r})"
+    assert explorer.code == f"tcgpu.explore('rmat_8', kernel={kernel!r})" == eval(explorer.code).code
+
+
+def test_a_small_explorer_is_of_a_kernel():
+    with pytest.raises(tcgpu.MethodError, match="no method 'cpu'"):
+        tcgpu.explore(kernel="cpu")
+
+
+# ---------------------------------------------------------------------------------------- times that may be compared
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    monkeypatch.setattr(method_run, "timed_engine", lambda: "sim")
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("no_gpu")
+def test_without_a_gpu_kernels_are_traced_and_their_times_estimated(explore):
+    explorer = explore(KARATE, ["naive", "cpu"])
+    explorer.compare.gpu.value = "Tesla T4"
+    traced, native = ran(explorer)
+    assert (traced["engine"], traced["machine"], traced["triangles"]) == ("traced", "Tesla T4", 45)
+    assert native["engine"] == "cpu" and "kernel_ms" not in traced and traced["load_requests"] > 0
+    assert "Tesla T4, estimated" in explorer.compare.table.value and "Unverified" in explorer.compare.note.value
+    assert lines_of_code(explorer)[1] == "tcgpu.trace(graph, 'naive', gpu='Tesla T4')"
+    assert traced["estimated_us"] == tcgpu.trace(KARATE, "naive", gpu="Tesla T4").totals()["estimated_us"]
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("page", ["Compare", "Sweep"])
+def test_times_of_the_simulator_are_never_beside_those_of_a_processor(explore, page):
+    explorer = explore(KARATE, ["naive", "column_block", "cpu"], engine="sim", page=page)
+    explorer.compare.keep.value = True
+    explorer.sweep.way.value, explorer.sweep.edges.value, explorer.sweep.limits.value = sweep_page.RUN, 200, (2, 3)
+    explorer.sweep.quantity.value = sweep_page.EDGE_TIME
+    rows = list(ran(explorer))
+    assert {row["engine"] for row in rows} == {"sim"}
+    assert all(f"{row['kernel_ms']:.4g}" not in explorer.page.table.value for row in rows)
+    if page == "Sweep":
+        points = csv.DictReader(io.StringIO(saved(explorer.sweep.chart)["tcgpu-sweep-curves.csv"].decode()))
+        assert {point["of"] for point in points} == {"this run"}
+        return
+    explorer.engine.value = graph_card.DEFAULT
+    explorer.methods.choose("cpu")
+    assert [row["engine"] for row in ran(explorer)] == ["sim", "sim", "cpu"]
+    drawn = csv.DictReader(io.StringIO(saved(explorer.compare.live_chart)["tcgpu-times.csv"].decode()))
+    assert [row["method"] for row in drawn] == ["cpu"]
+
+
+# ------------------------------------------------------------------------------------------- to share, to cite, to run
+
+
+def test_a_line_opens_the_explorer_as_it_is(explore):
+    explorer = explore("rmat_8", ["naive", "bitmap"], order="degree", page="Sweep")
+    explorer.methods.knobs["bitmap"]["lanes"].value = "4"
+    page, explorer.max_seconds.value = explorer.sweep, "77"
+    page.way.value, page.gpu.value, page.limits.value = sweep_page.LAUNCH, "Tesla T4", (2, 8)
+    page.edges.value, page.quantity.value = 2_000, sweep_page.EDGE_TIME
+    [share_button] = [each for each in elements.everything(explorer) if getattr(each, "description", "") == "share"]
+    share_button.click()
+    line = html.unescape(re.sub("<[^>]*>", "", explorer.view.value))
+    assert line == explorer.code and "'bitmap.lanes': 4" in line and "'sweep.limits': (2, 8)" in line
+    again = eval(line)
+    assert again.wait(SOON) and again.code == line and again.message == ""
+    assert again.sweep.edges.value == 2_000 and again.method_runs() == explorer.method_runs()
+    explorer.graphs.source.value = "generated"
+    assert explorer.code.startswith("tcgpu.explore(tcgpu.generate.rmat(scale=8, edge_factor=6), ")
+    assert explorer.wait(SOON)
+    with pytest.raises(tcgpu.MethodError, match="no setting 'sweep.wy'"):
+        tcgpu.explore(settings={"sweep.wy": 1})
+
+
+def test_what_is_saved_says_what_to_cite(explore, root):
+    explorer = explore(KARATE, ["cpu"])
+    [row] = ran(explorer)
+    [data] = re.findall('href="data:text/csv;base64,([^"]*)"', explorer.csv.value)
+    [line] = csv.DictReader(io.StringIO(base64.b64decode(data).decode()))
+    assert line["cite"] == citation.TCGPU and tcgpu.__version__ in citation.TCGPU
+    turn_to(explorer, explorer.sweep)
+    explorer.methods.choose("naive", "warp_search")
+    assert explorer.wait(SOON)
+    files, cite = saved(explorer.sweep.chart), citation.citation(["naive", "warp_search"])
+    assert "Iakovidis" in cite and "TriCore" in cite and html.escape(cite) in explorer.sweep.chart.links.value
+    assert cite.encode() in files["tcgpu-sweep-curves.png"] and cite.encode() in files["tcgpu-sweep-curves.svg"]
+    assert {point["cite"] for point in csv.DictReader(io.StringIO(files["tcgpu-sweep-curves.csv"].decode()))} == {cite}
+    known = " ".join((root / "CITATION.cff").read_text().split())
+    for paper in citation.PAPERS.values():
+        assert re.search(r": (.*), [\w ]*\d{4}\.$", paper)[1] in known
+    assert {method.source for method in COUNTED} - {"ours"} == set(citation.PAPERS)
+
+
+def test_the_code_of_an_uploaded_file_runs(explore, root):
+    explorer = explore(methods=["cpu"])
+    explorer.graphs.source.value = "a file"
+    upload(explorer, "mine.mtx", (root / "data" / "graphs" / "rmat_8.mtx").read_bytes())
+    [row] = ran(explorer)
+    names = {"tcgpu": tcgpu}
+    make, count = lines_of_code(explorer)
+    exec(make, names)
+    assert eval(count, names)[0]["triangles"] == row["triangles"] == 2487
+
+
 # --------------------------------------------------------------------------------------------------------------- traces
 
 
@@ -1151,6 +1325,14 @@ def test_every_picture_of_a_trace_is_drawn(tracing):
         tracing.traces.by.value = by
         seen.add(bytes(tracing.traces.chart.value))
     assert len(seen) == 3 + len(tracing.traces.picture.options)  # the first is by time, as before
+
+
+def test_lists_that_change_nothing_are_switched_off(tracing):
+    page = tracing.traces
+    on = {picture: [not control.disabled for control in (page.of, page.kernel, page.by)]
+          for picture in page.picture.options if not setattr(page.picture, "value", picture)}  # fmt: skip
+    assert on.pop(trace_page.SOURCE) == [True, True, True] and on.pop(trace_page.ALL_METHODS) == [False, False, False]
+    assert set(map(tuple, on.values())) == {(True, True, False)}
 
 
 @pytest.mark.sim

@@ -31,6 +31,8 @@ def mine(col_ptr, row_idx, total):
     "tcgpu.check(mine)",
     "tcgpu.explore('mesh_16x16', methods=[mine, 'naive'])",
 ]
+UNNAMED = """(panel) => [...panel.querySelectorAll("input, select, button, [role=slider], [role=tab]")]
+  .filter((each) => each.offsetParent && !each.title).map((each) => each.outerHTML)"""  # without a tooltip
 SLOW_CELLS = [  # an explorer whose kernel takes its time
     "import tcgpu; tcgpu.explore(methods=['naive'])",
     """\
@@ -80,18 +82,22 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     lab.run_all(page, NOTEBOOK)
     panel = Panel(page)
 
-    # the first page, as the text speaks of it: a small mesh and three methods
+    # the first page, as the text speaks of it: a small mesh, three methods, the star
     expect(panel.whole.locator("select").first).to_have_value(re.compile("^mesh_16x16: 705 edges"))
     expect(panel.whole).to_contain_text("256 vertices, 705 edges")
     assert panel.whole.locator(".tcgpu-chips .mod-primary").all_text_contents() == ["naive", "column_block", "cpu"]
-    panel.click("Run")
-    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
-    for row in panel.saved():
-        assert 0 < float(row["kernel_ms"]) <= float(row["process_ms"]) <= float(row["total_ms"])
-    expect(panel.whole).to_contain_text("All three are of the same runs.")
+    expect(panel.whole).to_contain_text("The star: mesh_16x16, 2.75 nonzeros per column")
     page.set_viewport_size({"width": 1650, "height": 1700})
     lab.screenshot(panel.whole, "explorer_panel")  # notebooks/explorer.png is such a picture, in 64 colours
     page.set_viewport_size({"width": 1280, "height": 1300})
+    panel.turn_to("Compare")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
+    measured = [row for row in panel.saved() if row["kernel_ms"]]  # without a GPU, the others are traced
+    for row in measured:
+        assert 0 < float(row["kernel_ms"]) <= float(row["process_ms"]) <= float(row["total_ms"])
+    assert "cpu" in [row["method"] for row in measured]
+    expect(panel.whole).to_contain_text("All three are of the same runs.")
 
     # numbers out of range
     for label, entry, said in (
@@ -124,9 +130,9 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     expect(panel.table).to_contain_text("coPapersCiteseer class")
     assert recorded.get_attribute("src") != before
 
-    # a sweep, which is on record: Run adds a star
+    # a sweep, which is on record
     panel.turn_to("Sweep")
-    expect(panel.whole).to_contain_text("on record. Run adds the graph that is picked, as a star.")
+    expect(panel.whole).to_contain_text("and is on record.")
     lab.screenshot(page, "explorer_sweep_opened")
     panel.click("Run")
     expect(panel.status).to_have_text(re.compile("^done after .* 38 rows$"))
@@ -221,6 +227,52 @@ def test_every_entry_is_taken_by_a_kernel_that_is_slow(lab, expect):
     assert lab.errors == []
 
 
+@pytest.mark.parametrize("width", [1280, 700])
+def test_the_first_sight_by_keyboard_and_by_name(lab, expect, width):
+    """Run and the curve are on the first screen; every control has a name and a tooltip; Run by keyboard alone."""
+    page = open_cells(lab, "first.ipynb", ["import tcgpu; tcgpu.explore()"])
+    page.set_viewport_size({"width": width, "height": 900})
+    lab.run_all(page, "first.ipynb")
+    panel = Panel(page)
+    expect(panel.whole).to_contain_text("The star: mesh_16x16")
+    run = panel.whole.get_by_role("button", name="Run", exact=True)
+    if width == 1280:
+        assert run.bounding_box()["y"] < 400 and panel.chart.bounding_box()["y"] < 400
+    assert panel.whole.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")  # nothing is cut off at the side
+    lab.screenshot(page, f"explorer_first_{width}")
+    panel.click("generated")
+    expect(panel.whole.get_by_label("seed", exact=True)).to_be_visible()
+    for name in ("Sweep", "Compare", "Trace"):
+        panel.turn_to(name)
+        expect(panel.chart).to_be_visible()
+        page.wait_for_timeout(500)  # names are given after the controls are drawn
+        assert panel.whole.evaluate(UNNAMED) == []
+        tree = panel.whole.aria_snapshot()
+        assert re.findall(r"- (?:slider|textbox|combobox|button|tab|checkbox|listbox)(?! \").*", tree) == []
+    panel.turn_to("Compare")
+    panel.whole.get_by_label("order", exact=True).focus()
+    while not run.evaluate("(button) => button === document.activeElement"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
+    assert lab.errors == []
+
+
+def test_a_small_explorer_in_jupyterlab(lab, expect):
+    page = open_cells(lab, "small.ipynb", ["import tcgpu; tcgpu.explore(kernel='bitmap')"])
+    lab.run_all(page, "small.ipynb")
+    panel = Panel(page)
+    expect(panel.whole).to_contain_text("The star: mesh_16x16")
+    panel.whole.locator("select").first.select_option(index=1)
+    expect(panel.whole).to_contain_text("The star: rmat_8")
+    panel.click("Run")
+    expect(panel.table).to_contain_text("2,487")
+    panel.click("share")
+    expect(panel.whole).to_contain_text("tcgpu.explore('rmat_8', kernel='bitmap')")
+    lab.screenshot(page, "explorer_small")
+    assert lab.errors == []
+
+
 def test_the_stepper_in_jupyterlab(lab, expect):
     page = lab.open(NOTEBOOK, width=1280, height=1300)
     lab.run_all(page, NOTEBOOK)
@@ -233,6 +285,14 @@ def test_the_stepper_in_jupyterlab(lab, expect):
     page.keyboard.press("ArrowRight")
     expect(count).to_have_text("step 1 of 6")
     assert drawing.inner_html() != before
+    cells = page.locator(".jp-Cell:visible").count()
+    for focused in (stepper.get_by_role("slider"), stepper.get_by_role("button", name="Next")):
+        focused.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowRight")
+    expect(count).to_have_text("step 3 of 6")
+    assert page.locator(".jp-Cell:visible").count() == cells  # JupyterLab would have collapsed the section
     page.keyboard.press("End")
     expect(stepper.locator(".caption")).to_contain_text("8 look-ups, 7 triangles")
 
@@ -250,6 +310,7 @@ def test_voila_makes_a_page_of_it(lab, expect):
     panel = Panel(page)
     expect(panel.whole).to_contain_text("256 vertices, 705 edges")
     expect(page.locator("body")).not_to_contain_text("import tcgpu")
+    panel.turn_to("Compare")
     panel.click("cpu")
     panel.click("Run")
     expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))

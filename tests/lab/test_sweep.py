@@ -1,13 +1,19 @@
 """The chart of speedup against nonzeros per column: where its curves come from, and what is on its axes."""
 
-from itertools import pairwise
+import re
+from itertools import combinations, pairwise
 
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 from recorded import SWEEP
 
 from tcgpu import records
+from tcgpu.figures import LOOKS
+from tcgpu.insight.pictures import ACTIVITIES
 from tcgpu.lab import sweep
+from tcgpu.lab.explorer.charts import SHADES
 from tcgpu.lab.sweep import ESTIMATED, MEASURED, NOW, PICKED, PUBLISHED, Curve, crossings
 
 CURVES = [
@@ -117,3 +123,29 @@ def test_its_points_are_rows():
     rows = sweep.points_of(CURVES[:1])
     assert rows[1] == {"curve": "ACME 1", "of": "estimated", "nonzeros_per_column": 16, "speedup": 2.0}
     assert set(sweep.points_of(CURVES, "time")[0]) == {"curve", "of", "nonzeros_per_column", "time"} and len(rows) == 2
+
+
+SEEN = {  # by whom -> linear RGB to what is seen, Machado, Oliveira & Fernandes 2009
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+}
+
+
+def as_lab(color, matrix):
+    """A colour as somebody sees it who sees neither red nor green, in CIE L*a*b*, where 2 is hardly to be seen."""
+    rgb = np.array(to_rgb(color))
+    seen = np.clip(matrix @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4), 0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ seen
+    x, y, z = (np.cbrt(v) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz / np.array([0.9505, 1, 1.089]))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("eyes", SEEN)
+def test_colours_can_be_told_apart_without_red_and_green(root, eyes):
+    css = (root / "tcgpu" / "player" / "player.css").read_text()
+    light, dark = zip(*re.findall(r"--activity-\d: light-dark\((#\w+), (#\w+)\)", css), strict=True)
+    series, bars = [look.color for look in LOOKS], [shades[-1] for _, shades in SHADES.values()]
+    assert [len(light), len(series), len(bars)] == [6, 6, 5]
+    for colors in (light, dark, series, bars, ACTIVITIES.values()):
+        seen = [as_lab(color, np.array(SEEN[eyes])) for color in colors]
+        assert min(np.linalg.norm(one - other) for one, other in combinations(seen, 2)) > 15

@@ -7,12 +7,14 @@ async function render({ model, el }) {
   while (!el.isConnected) await new Promise(requestAnimationFrame);
   const panel = el.closest(".tcgpu-explorer"), tips = model.get("tips");
   const name = () => {
+    for (const chart of panel.querySelectorAll("img")) chart.alt ||= "chart; its numbers are in the table and what is saved";
     for (const control of panel.querySelectorAll(CONTROLS)) {
       const row = control.closest(".tcgpu-row, .widget-inline-hbox"), label = row?.querySelector(".widget-label");
       const words = [label, row?.querySelector(".tcgpu-help")].map((part) => part?.textContent.trim()).filter(Boolean);
       if (control.classList.contains("noUi-handle")) words.push(control.matches(".noUi-handle-upper") ? "upper" : "");
       const own = control.textContent.trim(), called = words.join(", ");
-      if (!control.labels?.length && (!own || control.tagName === "SELECT")) {
+      if (control.querySelector("i")) control.setAttribute("aria-label", own); // without its icon
+      else if (!control.labels?.length && (!own || control.tagName === "SELECT")) {
         control.setAttribute("aria-label", called || control.title);
       }
       const tip = tips[words[0]] ?? tips[own] ?? called;

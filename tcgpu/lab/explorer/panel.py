@@ -297,6 +297,7 @@ class Explorer(widgets.VBox):
     def _graph_changed(self):
         self._clear_problems("graph", "run")
         self.graphs.facts.show()
+        self.sweep.placed = None
         if not self.busy:
             self.progress.value, self.status.value = 0.0, ""
         try:

@@ -53,7 +53,7 @@ class SweepPage(Page):
     def __init__(self):
         super().__init__(190)
         self._measured = {}  # GraphSource, label and settings of the run -> row
-        self._picked, self._problem = None, ""  # the source of the graph that has the star; why it has none
+        self.placed, self._problem = None, ""  # the source of the graph that has the star; why it has none
         self._records = records.records("sweep") | records.records("webgpu-sweep")
         self._estimates, self._runs = records.records("curve"), []
         simulated = timed_engine() == "sim"
@@ -165,7 +165,7 @@ class SweepPage(Page):
 
     def place(self, source, graph):
         """Estimate the graph that is picked: its star."""
-        self._picked, self._problem = source, ""
+        self.placed, self._problem = source, ""
         for run in self._runs_of(self._way_of_star()):
             try:
                 self.known(source, run) or self.measure(source, graph, run)
@@ -210,7 +210,7 @@ class SweepPage(Page):
 
     def _star(self):
         """The rows of the picked graph."""
-        found = [self.known(self._picked, run) for run in self._runs_of(self._way_of_star())]
+        found = [self.known(self.placed, run) for run in self._runs_of(self._way_of_star())]
         return [row for row in found if row]
 
     def _values(self, rows):
@@ -265,7 +265,7 @@ class SweepPage(Page):
             for method, points in (of if kind == sweep.PICKED else self._in_range(of)).items()
         ]
         of = next(iter(methods)) if len(methods) == 1 else "each method"
-        source = self._picked and next((row["graph"] for row in self._star()), "")
+        source = self.placed and next((row["graph"] for row in self._star()), "")
         ax = figures.axes(6.6, 4.1)
         sweep.draw_sweep(
             curves,
