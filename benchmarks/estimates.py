@@ -239,8 +239,6 @@ def probes():
     yield "L1", per_round(chase, 1, 1, ring(1 << 16), 2000, 12000, 0), "ns"
     yield "L2", per_round(chase, 1, 1, ring(1 << 24), 300_000, 900_000, 0), "ns"
     yield "memory", per_round(chase, 1, 1, ring(1 << 30), 1_000_000, 2_500_000, 0), "ns"
-    spread = per_round(chase, 1, 32, np.arange(8192, dtype=np.int32), 500, 4500, 8)
-    yield "sector", (spread - per_round(chase, 1, 32, line, 500, 4500, 1)) / 28, "ns"
     yield "shared", per_round(shared_chase, 1, 32, line, 500, 4500, 1, 4096), "ns"
     yield "barrier", per_round(meet, 1, 128, small, 200, 2200, 1), "ns"
     empty = [nanoseconds(nothing, facts.sms * k, 128, small, 1, 1) for k in (64, 512)]

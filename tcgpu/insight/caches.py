@@ -19,6 +19,7 @@ from tcgpu.insight.sampling import BESIDE, GROUP
 ARRAY_SHIFT = MEMORY_SHIFT - SECTOR.bit_length() + 1  # of the number of a sector: its array
 
 LINE = 4  # sectors of a line
+LINES = 4  # that the L1 cache finds in a cycle
 L1_USED = 0.9  # of the L1 cache
 
 
@@ -152,22 +153,36 @@ def share_of_new(sector, group, weight, first, sizes):
     return np.minimum(1, expected / bincount(which, first * weight))[which]
 
 
+def wavefronts_of(events):
+    """How many wavefronts each request takes, in shared memory or in the L1 cache.
+
+    Both are the same memory and have the same banks. Of lines, the L1 cache finds four in a cycle: so the threads of a
+    warp that read one word each take a wavefront if these are neighbours, 8 if each is on a line of its own, and 32 if
+    all are at the same place of their lines, as the first rows of columns with 32 rows each are.
+    """
+    lines, _, _ = distinct_pairs(events.request, events.address // (LINE * SECTOR))
+    of_banks, _ = events.wavefronts_and_parts(np.ones(events.lanes.size, bool))
+    return np.where(events.shared, of_banks, np.maximum(of_banks, bincount(lines, minlength=events.lanes.size) / LINES))
+
+
 class Found(NamedTuple):
     """The probability for each row of Sectors that the sector is found in a cache."""
 
     l1: np.ndarray
-    l1_in_time: np.ndarray  # the same, but without what another warp of the block is still waiting for
+    l1_in_time: np.ndarray  # the same, but without what another warp of the block waits for at the same time
     l2: np.ndarray  # if not in L1
 
 
-def found_in(sectors, sample, gpu, resident, shared, touched_bytes, running=1.0):
-    """Where the sectors are found, if a multiprocessor has room for `resident` blocks, each with `shared` bytes.
+def found_in(sectors, sample, gpu, resident, in_shared, touched_bytes, running=1.0, rounds=1):
+    """Where the sectors are found, if a multiprocessor has room for `resident` blocks.
 
+    in_shared: bytes of a multiprocessor's fast memory that are not L1 cache but shared memory.
     touched_bytes: of memory that the launch touches; what a launch before it has left in L2 is found there.
     running: the share of these blocks' warps that run: those beside a task that outlasts the others have ended.
+    rounds: tasks that a block takes one after the other. In the first one its warps read what they have in common at
+    the same time, and all wait; no barrier keeps them together later, and the one that comes first waits for all.
     """
-    in_shared = max(gpu.generation.least_shared, resident * (shared + 1024))
-    l1_sectors = L1_USED * max(32 << 10, gpu.l1_bytes - in_shared) / SECTOR
+    l1_sectors = L1_USED * (gpu.l1_bytes - in_shared) / SECTOR
     l2_bytes = gpu.generation.l2_used * gpu.l2_bytes
     warps = sample.warps
     private = max(1 / warps, sectors.private ** float(np.log(warps) / np.log(GROUP))) if warps > 1 else 1.0
@@ -180,8 +195,10 @@ def found_in(sectors, sample, gpu, resident, shared, touched_bytes, running=1.0)
     again_in_l2 = sectors.between * max(1.0, together * gpu.sms) < l2_bytes / SECTOR / gpu.generation.l2_line
     stays_new = share_of_first(sectors, sample)[sectors.block] * sectors.new
     from_others = 1 - stays_new * np.exp(-sectors.popularity * l1_sectors / a_unit)
-    in_time = np.where(sectors.first, from_others, again)
-    l1 = np.where(sectors.first, 1 - (1 - from_others) * private, again)
+    l1, in_time = (
+        np.where(sectors.first, 1 - (1 - from_others) * alone, again)
+        for alone in (private, private + (1 - private) / rounds)
+    )
     left = left_by_last_launch(touched_bytes / l2_bytes)
     popular = 1 - np.exp(-sectors.popularity * l2_bytes / SECTOR / a_unit)
     l2 = np.where(sectors.written, 1.0, np.maximum(left, np.where(sectors.first, popular, again_in_l2)))

@@ -7,14 +7,14 @@ import numpy as np
 
 from tcgpu import records
 from tcgpu.arrays import bincount, repeat
-from tcgpu.insight.caches import found_in, sectors_of
+from tcgpu.insight.caches import found_in, sectors_of, wavefronts_of
 from tcgpu.insight.events import warps_of
 
 # what instructions are made of
 KINDS = ("arithmetic", "comparison", "call", "division", "step", "access", "access, signed index",
          "shared access", "shared access, signed index", "store", "atomic", "barrier")  # fmt: skip
 # what a warp waits for
-WAITS = ("L1", "L2", "memory", "sector", "shared", "conflict", "atomic", "barrier")
+WAITS = ("L1", "L2", "memory", "shared", "atomic", "barrier", "conflict")
 
 POWER = "power", "bounds"  # the p of the p-norm that joins the bounds of a launch
 
@@ -38,9 +38,8 @@ def join(*bounds):
 
 def waits_of(gpu):
     """Nanoseconds of each of WAITS: what was probed, times the share of it that a warp waits in a kernel."""
-    l1, l2, memory = (gpu.ns(probe) for probe in ("L1", "L2", "memory"))
-    others = (gpu.ns(probe) for probe in ("sector", "shared"))
-    probed = np.array([l1, l2 - l1, memory - l2, *others, 2 / gpu.clock_ghz, gpu.ns("atomic"), gpu.ns("barrier")])
+    l1, l2, memory, *others = (gpu.ns(probe) for probe in ("L1", "L2", "memory", "shared", "atomic", "barrier"))
+    probed = np.array([l1, l2 - l1, memory - l2, *others, 2 / gpu.clock_ghz])
     return probed * [constants()["share", wait] for wait in WAITS]
 
 
@@ -61,6 +60,7 @@ class Steps:
         load, store, atomic = (events.of_kind(kind) for kind in ("load", "store", "atomic"))
         shared, signed = events.shared, np.isin(events.site, list(events.signed))
         self.load, self.store, self.atomic = load, store, atomic
+        self.wavefronts = wavefronts_of(events)
         parts = (load & ~signed, load & signed, shared & ~signed, shared & signed, store, atomic)
         of_parts = (self.per_step(part).astype(np.int16) for part in parts)
         self.kinds = [*counts.T, np.ones(self.warp.size, np.int16), *of_parts, self.barrier]
@@ -90,10 +90,10 @@ class Steps:
         """The sum over the requests of each block."""
         return self.scale * bincount(self.block, self.per_step(of_requests) * self.sample.weight, self.blocks)
 
-    def demand(self, gpu, resident, shared, touched_bytes, running=1.0):
-        """The Demand on a GPU with room for `resident` blocks on a multiprocessor, of which a share is `running`."""
+    def demand(self, gpu, resident, *launch):
+        """The Demand on a GPU with room for `resident` blocks on a multiprocessor; `launch` as for `found_in`."""
         events, sectors = self.sample.events, self.sectors
-        found = found_in(sectors, self.sample, gpu, resident, shared, touched_bytes, running)
+        found = found_in(sectors, self.sample, gpu, resident, *launch)
         requests = events.lanes.size
         of_l1, of_memory = 1 - found.l1, (1 - found.l1) * (1 - found.l2)
         loaded = of_memory * np.where(sectors.beside, 1, gpu.generation.l2_line)
@@ -106,19 +106,19 @@ class Steps:
         in_shared = events.shared & ~events.of_kind("store", shared=True)
         loads = (self.largest(self.load * wait) for wait in (1, waits_l2, waits_memory))
         waits = np.stack([each.astype(np.float32) for each in (
-            *map(self.longest_of_run, loads), self.largest(self.load * (events.sectors - 1)),
-            self.longest_of_run(self.largest(in_shared) * (self.largest(self.load) == 0)),
-            self.largest(events.shared * (events.wavefronts - 1)), self.largest(self.atomic), self.barrier,
+            *map(self.longest_of_run, loads),
+            self.longest_of_run(self.largest(in_shared) * (self.largest(self.load) == 0)), self.largest(self.atomic),
+            self.barrier, self.largest((self.load | events.shared) * (self.wavefronts - 1)),
         )], axis=1)  # fmt: skip
         changes = self.store | self.atomic
         return Demand(
             kinds=np.column_stack(
                 [self.scale * bincount(self.block, kind * self.sample.weight, self.blocks) for kind in self.kinds]
             ),
-            l1=self.per_block((self.load | self.store) * events.sectors),
+            l1=self.per_block((self.load | self.store) * self.wavefronts),
             l2=self.per_block(self.load * miss_l1 + changes * events.sectors),
             memory=self.per_block(self.load * from_memory),
-            shared=self.per_block(events.shared * events.wavefronts),
+            shared=self.per_block(events.shared * self.wavefronts),
             steps=self,
             waits=waits,
         )
@@ -129,10 +129,10 @@ class Demand:
     """The demand of each block of a sample, and what each step of a warp waits for."""
 
     kinds: np.ndarray  # a row per block, a column for each of KINDS
-    l1: np.ndarray  # sectors read from L1, by block
+    l1: np.ndarray  # wavefronts of L1, by block
     l2: np.ndarray
     memory: np.ndarray
-    shared: np.ndarray  # wavefronts
+    shared: np.ndarray  # wavefronts of shared memory
     steps: Steps
     waits: np.ndarray  # a row per step, a column for each of WAITS
 

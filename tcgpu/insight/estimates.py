@@ -44,7 +44,7 @@ class Bounds:
     """Nanoseconds that a launch takes at least, by what limits it."""
 
     issue: float  # the schedulers issue instructions
-    l1: float  # the L1 caches deliver sectors
+    l1: float  # the L1 caches deliver wavefronts
     shared: float  # shared memory delivers wavefronts
     l2: float
     memory: float
@@ -227,13 +227,15 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None):
     kernel = getattr(step.kernel, "__name__", step.kernel)  # a Launch has only the name
     units = int(sampled.units * copies)
     resident = gpu.resident_blocks(step.threads, step.shared, registers_of(kernel))
+    in_shared = gpu.in_shared(resident, step.shared)
     blocks = step.blocks
     if copies > 1:
         blocks = min(most_blocks or resident * gpu.sms, max(1, units // sampled.warps))
     resident = min(resident, -(-blocks // gpu.sms))
+    rounds = max(1, units // (blocks * sampled.warps))
 
     def run(running):
-        demand = steps.demand(gpu, resident, step.shared, touched_bytes * copies, running)
+        demand = steps.demand(gpu, resident, in_shared, touched_bytes * copies, running, rounds)
         times, overhead = spread(sampled, demand.longest(demand.times(gpu)), 1)
         places = resident * gpu.sms
         ends = in_places(times, overhead, sampled.warps, blocks, places, copies, sampled.queued)
@@ -251,7 +253,7 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None):
     cycles = gpu.clock_ghz * busy
     bounds = Bounds(
         issue=sums["issue"] / (SCHEDULERS * cycles),
-        l1=sums["l1"] / (gpu.generation.l1_sectors * cycles),
+        l1=sums["l1"] * gpu.generation.l1_cycles / cycles,
         shared=sums["shared"] / cycles,
         l2=sums["l2"] / (probes()["L2 sectors"] * gpu.sms * gpu.clock_ghz / (PROBED.sms * PROBED.clock_ghz)),
         memory=sums["memory"] * SECTOR / gpu.delivered,

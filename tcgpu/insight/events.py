@@ -120,10 +120,13 @@ class Events:
 
     @cached_property
     def _wavefronts_and_parts(self):
-        """Wavefronts of each request for shared memory, and in how many parts of a warp it is served."""
-        chosen = np.flatnonzero(self.shared)
-        number = np.cumsum(self.shared) - 1  # among the requests for shared memory
-        access = self.shared[self.request]
+        return self.wavefronts_and_parts(self.shared)
+
+    def wavefronts_and_parts(self, of):
+        """Wavefronts of the requests of this mask, and in how many parts of a warp each is served; 0 for the others."""
+        chosen = np.flatnonzero(of)
+        number = np.cumsum(of) - 1  # among these
+        access = of[self.request]
         request, lane = number[self.request[access]], self.lane[access].astype(np.int64)
         address = self.address[access]
         wide = (self.size[chosen] > BANK_BYTES)[request]

