@@ -132,24 +132,25 @@ def _as_tuples(value):
 # ------------------------------------------------------------------------------------------------------------- kernels
 
 
-def kernel_verdict(answer, reference, most, fixed=(), name=None):
+def kernel_verdict(answer, reference, most, fixed=(), name=None, without=()):
     """Say whether a kernel that the reader wrote counts right and asks for little; then its score.
 
     reference: a method that does; both are traced with its launch. most: measure of a trace -> how much it may be.
     fixed: knobs that the check leaves as they are. name: what the kernel is to be called.
+    without: device functions that it must not call, for they do what is asked for.
     """
     if answer is None:
         return "not answered yet"
     called = getattr(answer, "name", answer)
     try:
-        return _judged_kernel(answer, reference, most, dict(fixed), name)
+        return _judged_kernel(answer, reference, most, dict(fixed), name, without)
     except TcgpuError as error:
         return f"{called} is not right: {error}"
     except Exception as error:  # of what the reader wrote
         return f"{called} is not right: checking it ended in {type(error).__name__}: {error}"
 
 
-def _judged_kernel(answer, reference, most, fixed, name):
+def _judged_kernel(answer, reference, most, fixed, name, without):
     if not isinstance(answer, Method):
         hint = "; decorate it with @tcgpu.method(...)" if _kind(answer) == "a function" else ""
         return f"{answer!r} is not right: a kernel that you wrote is expected, not {_kind(answer)}{hint}"
@@ -158,6 +159,10 @@ def _judged_kernel(answer, reference, most, fixed, name):
         return f"not answered yet: `...` stands in {' and in '.join(missing)}"
     if name and answer.name != name:
         return f"{answer.name} is not right: here {name} is asked for"
+    called = [value for function in functions_of(answer) for value in called_by(function)]
+    borrowed = [each.__name__ for each in without if any(each is value for value in called)]
+    if borrowed:
+        return f"{answer.name} is not right: {borrowed[0]} is not to be called; write here what it does"
     checked = Check(answer, None, fixed, quick_graphs())
     kernels = [answer.function, *(kernel.py_func for kernel, _ in checked.kernels())]
     if not all(map(is_readers, kernels)):
@@ -179,10 +184,15 @@ def functions_of(method):
     """The functions of a method that are the reader's: its own, and the device functions that they call."""
     found = [function for function in (method.function,) if is_readers(function)]
     for function in found:  # which grows
-        called = (names_of(function).get(name) for name in function.__code__.co_names)
-        called = (each.py_func for each in called if is_device_function(each))
+        called = (each.py_func for each in called_by(function))
         found += [each for each in called if is_readers(each) and each not in found]
     return found
+
+
+def called_by(function):
+    """The device functions that a function names."""
+    values = (names_of(function).get(name) for name in function.__code__.co_names)
+    return [value for value in values if is_device_function(value)]
 
 
 def is_readers(function):

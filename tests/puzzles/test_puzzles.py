@@ -165,6 +165,12 @@ def test_the_answer_of_another_puzzle_is_not_right(name):
             assert said == f"{other} is not right: here {name} is asked for"
 
 
+def test_what_a_puzzle_asks_for_is_not_to_be_called():
+    source = puzzles.given("dot_product").replace("...", "found += common(rows, p, p_end, rows, q, q_end)")
+    said = puzzles.verdict("dot_product", kernel("dot_product", source))
+    assert said == "dot_product is not right: common is not to be called; write here what it does"
+
+
 def naive_again(graph):
     return tcgpu.methods()[0].plan(graph)
 

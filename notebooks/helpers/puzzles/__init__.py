@@ -2,7 +2,8 @@
 
 A file's first text is the puzzle; paragraphs that begin with "Hint: " are folded there. Lines between `# given: TEXT`
 and `# end` are the answer: the notebook has TEXT instead. TARGET says what an answer may ask at most, in the words of
-`tcgpu.trace`; CHECKED the knobs that `tcgpu.check` leaves as they are.
+`tcgpu.trace`; CHECKED the knobs that `tcgpu.check` leaves as they are; WITHOUT which of the given
+device functions it must not call.
 """
 
 import inspect
@@ -29,8 +30,8 @@ def module(name):
 def verdict(name, answer):
     """Say whether a kernel solves a puzzle, and if not, why; then what it asks, beside the reference."""
     puzzle = module(name)
-    fixed = getattr(puzzle, "CHECKED", {})
-    return kernel_verdict(answer, getattr(puzzle, name), puzzle.TARGET, fixed, name)
+    fixed, without = getattr(puzzle, "CHECKED", {}), getattr(puzzle, "WITHOUT", ())
+    return kernel_verdict(answer, getattr(puzzle, name), puzzle.TARGET, fixed, name, without)
 
 
 def text(name):
