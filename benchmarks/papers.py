@@ -220,22 +220,21 @@ def cache(methods=REPORT_METHODS[:2], *, engine, repeats, share):
         about = {"graph": f"{nonzeros:g} nonzeros per column", "vertices": graph.n, "edges": graph.m}
         about |= {"nonzeros_per_column": round(graph.nonzeros_per_column, 3)}
         kernels = [step.kernel for method in methods for step in METHODS[method].plan(graph).steps]
-        rows, counts = Rows(), []
+        rows = Rows()
         try:
             for percent in SHARED_PERCENT:
                 for kernel in kernels:
                     kernel.carve_out(percent)
                 for method in methods:
                     for setting in settings_of(method, list(CACHE_SHAPES)):
-                        row, count = best_kernel_time(graph, method, setting, engine, repeats)
-                        knobs = {"shared_percent": percent, "order": "natural", "knobs": json.dumps(setting)}
-                        rows.append(about | knobs | row)
-                        counts.append(count)
+                        row, triangles = best_kernel_time(graph, method, setting, engine, repeats)
+                        found = {"triangles": triangles, "order": "natural", "knobs": json.dumps(setting)}
+                        rows.append(about | {"shared_percent": percent} | found | row)
         finally:
             for kernel in kernels:
                 kernel.carve_out(-1)
-        if len(set(counts)) > 1:
-            raise RuntimeError(f"counts differ on {about['graph']}: {counts}")
+        if len({row["triangles"] for row in rows}) > 1:
+            raise RuntimeError(f"counts differ on {about['graph']}")
         yield rows
 
 

@@ -85,7 +85,7 @@ def test_a_record_has_each_combination_once(suite, keys):
     [
         ("sweep", ["nonzeros_per_column", "order", "method"], {1, 3}),
         ("lengths", ["method", "knobs"], {28}),
-        ("cache", ["order"], {50}),
+        ("cache", ["nonzeros_per_column", "shared_percent", "method"], {2}),
     ],
 )
 def test_a_record_has_as_many_rows_of_each_kind(suite, keys, each):
