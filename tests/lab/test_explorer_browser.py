@@ -88,7 +88,7 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     assert panel.whole.locator(".tcgpu-chips .mod-primary").all_text_contents() == ["naive", "column_block", "cpu"]
     expect(panel.whole).to_contain_text("The star: mesh_16x16, 2.75 nonzeros per column")
     page.set_viewport_size({"width": 1650, "height": 1700})
-    lab.screenshot(panel.whole, "explorer_panel")  # notebooks/explorer.png is such a picture, in 64 colours
+    lab.screenshot(panel.whole, "explorer_panel")  # notebooks/helpers/explorer.png is such a picture, in 64 colours
     page.set_viewport_size({"width": 1280, "height": 1300})
     panel.turn_to("Compare")
     panel.click("Run")
