@@ -570,14 +570,53 @@ def votes_in_steps(step, x):
     return votes
 
 
+@cuda.jit(device=True)
+def votes_in_steps_of_a_block(steps, x):
+    """For ever, if the block's step is 0; the condition is the same for all threads."""
+    k, votes = uint32(0), 0
+    while k < 5:
+        votes = votes * 3 + cuda.popc(cuda.ballot_sync(ALL_LANES, x % 3 == k % 3))
+        k += steps[cuda.blockIdx.x % 2]
+    return votes
+
+
+@cuda.jit(device=True)
+def votes_but_one(length, x):
+    """For hours, if the length is 0."""
+    votes = 0
+    for k in range(uint32(length - 1)):
+        votes = votes * 3 + cuda.popc(cuda.ballot_sync(ALL_LANES, x % 3 == k % 3))
+    return votes
+
+
 @kernel(OF_NUMBERS)
 def functions_for_some_warps(i, u, I, U, out):  # noqa: E741
-    """A function that ends with a choice; and one with a loop, which in a block without such warps would never end."""
+    """A function that ends with a choice; and some with a loop, which in a block without such warps would never end."""
     t, warp = cuda.grid(1), cuda.threadIdx.x >> 5
     out[0, t] = chosen(warp, t)
     step = uint32(3 * (1 - cuda.blockIdx.x % 2))
     if warp + cuda.blockIdx.x % 2 * 100 < 3:
         out[1, t] = votes_in_steps(step, t)
+    if warp < u[cuda.blockIdx.x % 2]:
+        out[2, t] = votes_in_steps_of_a_block(u, t)
+    if warp < step:
+        out[4, t] = votes_but_one(step, t)
+    if warp >= step:
+        return
+    out[3, t] = votes_in_steps(step, t)
+
+
+@kernel(OF_NUMBERS)
+def loops_with_one_end(i, u, I, U, out):  # noqa: E741
+    """Threads leave it in different rounds, each with what it read in its last one."""
+    t = cuda.grid(1)
+    k = uint32(0)
+    while True:
+        x = u[k]
+        if x > t % 5 * 3:
+            break
+        k += 1
+    out[0, t] = x
 
 
 @kernel("void(int32[::1], uint32[::1], int64[::1], int64[:, ::1])")
@@ -617,7 +656,7 @@ KERNELS = [
     types_of_results, quotients, shifts_and_bits, variables_change_their_type, loops, conditions, functions, tuples,
     names, barriers, threads_that_end_early, warps, repeated_conditions, loops_that_are_left_out, slices_that_stay,
     whole_blocks_that_end, lanes_that_end, lanes_that_end_in_the_last_statement, lanes_that_end_under_a_condition,
-    functions_for_some_warps,
+    functions_for_some_warps, loops_with_one_end,
 ]  # fmt: skip
 
 

@@ -148,7 +148,10 @@ class Engine:
                 f"kernel {kernel.__name__} takes {len(text.arrays)} arrays; {self.device.info.name} allows {most}"
             )
         bindings = ("uniform", *("read_write" if written else "read" for _, written in text.arrays))
-        return text, self.device.pipeline(text.wgsl, bindings, kernel.__name__)
+        wgsl = text.wgsl
+        if self.device.info.kind == "software":  # from a loop with one exit it brings what the last thread read there
+            wgsl = wgsl.replace(" loop {\n", " loop { if (block == 0xffffffffu) { break; }\n")
+        return text, self.device.pipeline(wgsl, bindings, kernel.__name__)
 
     def signature(self, kernel, args):
         """The signature of a kernel that the arguments fit."""

@@ -17,8 +17,8 @@ WIDE_DIVISIONS = """\
 fn div_i64(a: i64, b: i64) -> i64 {
   if (b == 0li) { return 0li; }
   let q = a / b;
-  if (a - q * b != 0li && ((a < 0li) != (b < 0li))) { return q - 1li; }
-  return q;
+  let rest = a - q * b;
+  return q - select(0li, 1li, rest != 0li && (rest ^ b) < 0li);
 }
 fn mod_i64(a: i64, b: i64) -> i64 { return select(a - div_i64(a, b) * b, 0li, b == 0li); }
 fn div_u64(a: u64, b: u64) -> u64 { if (b == 0lu) { return 0lu; } return a / b; }

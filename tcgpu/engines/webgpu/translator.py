@@ -703,9 +703,7 @@ class Function(Expressions):
         if node.orelse:
             self.refuse(node, "a loop has no else in a kernel for WebGPU")
         loop = Loop(node, self.waits([node]), False, False, len(self.masks))
-        # a condition that is the same for all threads may stay true when all have returned, or in a function for nobody
-        nobody = "return under a mask" in self.varying or self.made and self.made.masked
-        loop.varies = loop.key in self.varying or isinstance(node, ast.While) and bool(nobody)
+        loop.varies = loop.key in self.varying or isinstance(node, ast.While) and self.maybe_nobody()
         loop.masked = self.masked and loop.varies and bool(loop.waits or self.guard)
         known = self.begins.setdefault(node, {})
         self.env = self.env | {name: kind and self.as_kind(name, kind) for name, kind in known.items()}
@@ -745,6 +743,10 @@ class Function(Expressions):
         paths = [path for path in (after, *loop.breaks) if path is not None]
         self.env = self.meet(*paths) if paths else before
         return bool(paths)
+
+    def maybe_nobody(self):
+        """Whether all threads may be gone here: then a condition that is the same for all of them may stay true."""
+        return "return under a mask" in self.varying or bool(self.made and self.made.masked)
 
     def enter(self, node):
         """Begin a round: the variable of a `for`."""
@@ -835,7 +837,7 @@ class Function(Expressions):
         self.assign_name(variable, self.numbers.cast(start, counted))
         at = self.env[variable]
         self.env[hidden] = self.numbers.cast(at, kind)
-        if not step.uniform:
+        if not step.uniform or not literals and self.maybe_nobody():
             self.vary(at.text)
         together = self.agree(self.waits(node.body))
 
