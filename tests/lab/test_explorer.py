@@ -1237,15 +1237,15 @@ def test_times_of_the_simulator_are_never_beside_those_of_a_processor(explore, p
 
 
 def test_a_line_opens_the_explorer_as_it_is(explore):
-    explorer = explore("rmat_8", ["naive", "bitmap"], order="degree", page="Sweep")
-    explorer.methods.knobs["bitmap"]["lanes"].value = "4"
+    explorer = explore("mesh_16x16", ["naive", "column_block"], order="degree", page="Sweep")
+    explorer.methods.knobs["column_block"]["columns"].value = "4"
     page, explorer.max_seconds.value = explorer.sweep, "77"
-    page.way.value, page.gpu.value, page.limits.value = sweep_page.LAUNCH, "Tesla T4", (2, 8)
+    page.way.value, page.limits.value = sweep_page.LAUNCH, (2, 8)
     page.edges.value, page.quantity.value = 2_000, sweep_page.EDGE_TIME
     [share_button] = [each for each in elements.everything(explorer) if getattr(each, "description", "") == "share"]
     share_button.click()
     line = html.unescape(re.sub("<[^>]*>", "", explorer.view.value))
-    assert line == explorer.code and "'bitmap.lanes': 4" in line and "'sweep.limits': (2, 8)" in line
+    assert line == explorer.code and "'column_block.columns': 4" in line and "'sweep.limits': (2, 8)" in line
     again = eval(line)
     assert again.wait(SOON) and again.code == line and again.message == ""
     assert again.sweep.edges.value == 2_000 and again.method_runs() == explorer.method_runs()

@@ -14,7 +14,7 @@ async function render({ model, el }) {
       if (control.classList.contains("noUi-handle")) words.push(control.matches(".noUi-handle-upper") ? "upper" : "");
       const own = control.textContent.trim(), called = words.join(", ");
       if (control.querySelector("i")) control.setAttribute("aria-label", own); // without its icon
-      else if (!control.labels?.length && (!own || control.tagName === "SELECT")) {
+      else if (!control.labels?.[0]?.textContent.trim() && (!own || control.tagName === "SELECT")) {
         control.setAttribute("aria-label", called || control.title);
       }
       const tip = tips[words[0]] ?? tips[own] ?? called;
