@@ -19,8 +19,8 @@ PAPERS = {  # the source of a method -> its paper
 
 def citation(methods) -> str:
     """Return what to cite for these methods."""
-    sources = dict.fromkeys(METHODS[name].source for name in methods if name in METHODS)
-    return " ".join(dict.fromkeys([TCGPU, *(PAPERS[source] for source in sources if source in PAPERS)]))
+    sources = {METHODS[name].source for name in methods if name in METHODS}
+    return " ".join(dict.fromkeys([TCGPU, *(paper for source, paper in PAPERS.items() if source in sources)]))
 
 
 def cited(rows) -> Rows:
