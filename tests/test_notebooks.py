@@ -18,7 +18,6 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 CODE_LINES, CELL_LINES, KERNEL_LINES = 110, 12, 18
 TITLE = r"^(?:##+ |\*\*(?=Predict:))(?!The answer$)(.*)"  # of a section, or a question in bold letters
 FOLDED_PROSE = r"##+ The answer|<details><summary>.*</details>"
-STILL_OPEN = {"10_your_kernel"}  # answers not folded yet
 
 spec = importlib.util.spec_from_file_location("notebooks_run", FOLDER / "helpers" / "run.py")
 run = importlib.util.module_from_spec(spec)
@@ -76,8 +75,6 @@ def predictions(cells):
 @every_notebook
 def test_predictions_hold_their_breath(path):
     """What answers a prediction's question is folded, up to the next heading: see CONTRIBUTING.md."""
-    if path.stem in STILL_OPEN:
-        pytest.skip("its answers are not folded yet")
     for section in predictions(nbformat.read(path, as_version=4).cells):
         asked = [of_question(cell) for cell in section]
         assert any(asked), "a prediction has no cell with answers.verdict"
