@@ -46,7 +46,7 @@ def common_rows(rows, p, p_end, q, q_end):
         "waits": "waits = 4",
         "wrong": "wrong = {'threads': 32, 'blocks': 2}",
         "safe": "safe = {'threads': 32, 'blocks': 4}",
-        "follows": "follows = 'requests'",
+        "slower": "slower = ['naive', 'naive']",
     },
     "03_bitmap": {
         "place": "place = 75 // 8, 75 % 8",

@@ -76,20 +76,21 @@ def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="",
     return ax.figure
 
 
-def draw_lanes(warps):
-    """The steps of the 32 lanes of a warp, and how long each waits: name -> steps of each lane, a panel per warp."""
+def draw_lanes(warps, *, unit="steps"):
+    """The steps of the 32 lanes of a warp, and how long each waits: name -> steps of each lane, a panel per warp; those
+    with the most are orange."""
     panels = np.atleast_1d(axes(3.4 * len(warps), 2.6, ncols=len(warps)))
     for panel, (name, steps) in zip(panels, warps.items(), strict=True):
         steps = np.asarray(steps)
         lanes, longest = np.arange(steps.size), steps.max(initial=0)
         panel.bar(lanes, longest - steps, 0.8, steps, color="white", edgecolor=GREY, hatch="////", lw=0.5)
         panel.bar(lanes, steps, 0.8, color=np.where(steps == longest, ORANGE, BLUE))
-        panel.set_title(f"{name}\n{steps.sum() / max(1, longest * steps.size):.0%} of its steps are used", size=9)
+        panel.set_title(f"{name}\n{steps.sum() / max(1, longest * steps.size):.0%} of its {unit} are used", size=9)
         panel.set(xlabel="lane", xticks=[0, 8, 16, 24, 31])
         panel.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         panel.yaxis.set_major_formatter(_commas)
         panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("steps (hatched: waiting)")
+    panels[0].set_ylabel(f"{unit} (hatched: waiting)")
     return panels[0].figure
 
 
@@ -208,7 +209,8 @@ def draw_gpu(gpu, *, ax=None):
         )
 
     answer = {place: f"{gpu.ns(place):.0f} ns" for place in ("shared", "L1", "L2", "memory")}
-    nearby = f"shared memory and L1 cache: {gpu.l1_bytes >> 10} KB, answer in {answer['shared']} and {answer['L1']}"
+    nearby = f"shared memory and L1 cache: {gpu.l1_bytes >> 10} KB together\n"
+    nearby += f"shared memory answers in {answer['shared']}, L1 in {answer['L1']}"
     for sm, left in enumerate((0, 9.2)):
         box(left, 3.6, 8.8, 4.8, f"SM {sm}, a multiprocessor", size=9)
         for block, x in enumerate((left + 0.3, left + 4.5)):
@@ -232,7 +234,7 @@ def draw_gpu(gpu, *, ax=None):
             cell = (0.4 + sector * 1.23 + word * 0.14, 0.35), 0.12, 0.5
             ax.add_patch(Rectangle(*cell, color=ORANGE if asked else BLUE, lw=0))
     way = {"arrowstyle": "->", "color": ORANGE, "lw": 1.6}
-    ax.annotate("", (3.3, 0.9), (1.0, 5.45), arrowprops=way)
+    ax.annotate("", (2.9, 0.9), (0.5, 5.45), arrowprops=way)
     ax.text(2.2, 3.35, "a request: 32 neighbouring words, 4 sectors", color=ORANGE, size=8, va="center")
     ax.set(xlim=(-0.2, 20.2), ylim=(-0.2, 8.6))
     ax.set_axis_off()

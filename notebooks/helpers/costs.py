@@ -16,7 +16,7 @@ LANES = 32
 SECTOR = 32  # bytes that a GPU fetches from memory at a time
 
 
-def merge_steps(graph):
+def comparisons(graph):
     """Iterations of the loop of `naive` for each nonzero: int64, in the order of `graph.edges()`.
 
     A merge ends where one list does: by then it has passed the rows up to its last one, common rows in one iteration.
@@ -92,9 +92,9 @@ def printed_count(graph, columns, blocks):
     return int(sum(group[block::blocks].cumsum().sum() for block in range(blocks)))
 
 
-def traced(graph, method, **knobs):
+def traced(graph, method, *, max_seconds=60, **options):
     """What `tcgpu.trace` counts in all, in natural order, for every 32 nonzeros: name -> number."""
-    totals = tcgpu.trace(graph, method, order="natural", max_seconds=60, **knobs).totals()
+    totals = tcgpu.trace(graph, method, order="natural", max_seconds=max_seconds, **options).totals()
     return {name: LANES * count / graph.m for name, count in totals.items()}
 
 

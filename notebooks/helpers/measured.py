@@ -99,7 +99,13 @@ def method_times(rows, *, order="natural", key="kernel_ms"):
 
 
 def cache_speedups(rows, percent, naive, column_block):
-    """How much faster `column_block` is than `naive` in the record "cache": [(nonzeros per column, speedup)].
+    """How much faster `column_block` is than `naive`, of the same times: [(nonzeros per column, speedup)]."""
+    times = cache_times(rows, percent, naive, column_block)
+    return [(x, ms["naive"] / ms["column_block"]) for x, ms in sorted(times.items())]
+
+
+def cache_times(rows, percent, naive, column_block):
+    """The milliseconds of both kernels in the record "cache": nonzeros per column -> method -> time.
 
     percent: of a multiprocessor's fast memory, taken from the L1 cache. The others: threads in a block of each kernel.
     """
@@ -108,7 +114,7 @@ def cache_speedups(rows, percent, naive, column_block):
         shape = row["shared_percent"], json.loads(row["knobs"])["threads"]
         if shape == (percent, threads[row["method"]]):
             times.setdefault(row["nonzeros_per_column"], {})[row["method"]] = row["kernel_ms"]
-    return [(x, ms["naive"] / ms["column_block"]) for x, ms in sorted(times.items())]
+    return times
 
 
 def rates(rows, method="bitmap_auto"):

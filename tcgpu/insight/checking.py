@@ -46,8 +46,8 @@ PATIENCE = 5.0  # seconds to go on after the first problem
 SHRINKING = 3.0  # seconds to look for a smaller graph, for each problem
 MOST_PROBLEMS = 4  # that a report lists
 TOO_FEW_THREADS = (
-    "with more threads it is right: give each thread every column or edge from its number on, in steps of "
-    "cuda.gridsize(1)"
+    "with more threads it is right: give each thread every column, edge or row from its number on, in steps of "
+    "cuda.gridsize(1), or of cuda.blockDim.x where the threads of a block share them"
 )
 EACH_COUNTS_ALL = "each thread counts all: let it begin at cuda.grid(1), and go on in steps of cuda.gridsize(1)"
 SCORED = ("load_requests", "sectors_per_request", "shared_requests", "bank_conflicts", "atomics", "lanes")

@@ -140,7 +140,7 @@ every_graph = pytest.mark.parametrize("graph", SMALL.values(), ids=SMALL)
 @every_graph
 def test_merges_compare_as_often_as_the_kernels(graph):
     compared = lookups(graph, "naive", order="natural")
-    assert compared == costs.merge_steps(graph).sum()
+    assert compared == costs.comparisons(graph).sum()
     assert lookups(graph, "column_block", tile=400) == compared
 
 

@@ -1,7 +1,7 @@
 """More nonzeros than threads
 
-*Needs [01](01_naive.ipynb).* A GPU runs some thousand threads; a graph has millions of nonzeros. So a thread takes
-several. Any number of threads must do, even one: `tcgpu.check` tries eight launches.
+*Needs [01](01_naive.ipynb).* A GPU runs some hundred thousand threads; a graph has millions of nonzeros. So a
+thread takes several. Any number of threads must do, even one: `tcgpu.check` tries eight launches.
 
 Which ones a thread takes is up to you. But all 32 threads of a warp ask memory at the same time, and memory answers
 in *sectors* of 32 bytes, eight rows each. Neighbouring threads on neighbouring nonzeros share sectors. That is

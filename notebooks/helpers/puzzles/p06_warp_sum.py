@@ -2,8 +2,8 @@
 
 *Belongs to [09](09_edges_and_vertices.ipynb).* The 32 threads of a warp, its *lanes*, can hand each other a number
 directly. `cuda.shfl_down_sync(0xFFFFFFFF, x, k)` returns the `x` of the lane `k` further on: a *shuffle*. The mask
-says that all 32 lanes take part. No memory is used and no barrier is needed. Here a block is one warp. Fill in the
-sum: after it, lane 0 has the count of all 32.
+says that all 32 lanes take part. No memory is used and no barrier is needed. Here a block is one warp, in every
+launch that is tried. Fill in the sum: after it, lane 0 has the count of all 32.
 
 Hint: It is the reduction of puzzle 5 again: 16 lanes further on, then 8, 4, 2, 1.
 

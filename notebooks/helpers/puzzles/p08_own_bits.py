@@ -3,8 +3,8 @@
 *Belongs to [07](07_levels.ipynb).* Here every thread takes a column of its own, and keeps it as bits in `words` words
 of shared memory: no barrier, no atomic operation. Only one thing is open: where are they? Shared memory has 32
 *banks*: word `k` is in bank `k % 32`. A bank gives one word at a time, so lanes of a warp that want different words
-of one bank wait in turn: a *bank conflict*. Fill in the place of a thread's word number `word`. No two threads may
-share a place, and the target is no conflict at all.
+of one bank wait in turn: a *bank conflict*. Fill in the place of a thread's word number `word`. A block may
+have any number of threads, even one; no two may share a place, and the target is no conflict at all.
 
 Hint: The obvious place is `cuda.threadIdx.x * words + word`. It is right. Of 4 words a thread, which lanes have their
 word 0 in bank 0?
