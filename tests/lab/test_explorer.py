@@ -982,6 +982,7 @@ def test_only_methods_that_the_same_engine_ran_are_compared(sweeping):
     assert sweeping.sweep.curves() == {}
 
 
+@pytest.mark.usefixtures("no_gpu")
 def test_a_recorded_sweep_is_drawn_in_the_picked_order(explore):
     explorer = explore()
     turn_to(explorer, explorer.sweep)
@@ -1131,6 +1132,7 @@ def test_a_sweep_is_estimated_though_no_file_is_named_yet(explore):
 # ---------------------------------------------------------------------------- the first sight, and one kernel by itself
 
 
+@pytest.mark.usefixtures("no_gpu")
 def test_it_opens_on_the_curve_with_the_picked_graph_on_it(explore):
     explorer = explore(page=None)
     page = explorer.sweep
@@ -1196,7 +1198,8 @@ def test_a_small_explorer_is_of_a_kernel():
 
 @pytest.fixture
 def no_gpu(monkeypatch):
-    monkeypatch.setattr(method_run, "timed_engine", lambda: "sim")
+    for module in (method_run, sweep_page):
+        monkeypatch.setattr(module, "timed_engine", lambda: "sim")
 
 
 @pytest.mark.sim

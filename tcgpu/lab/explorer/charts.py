@@ -12,7 +12,7 @@ SHADES = {  # engine -> its name, if it is not that of the device; the colours o
     "traced": ("", (PALE, PALE, SKY)),
 }
 POINTS = 8  # size of the letters
-MAX_TITLE = 48  # letters
+MAX_TITLE, MAX_LABEL = 48, 36  # letters
 
 
 def draw_timings(rows, title):
@@ -37,7 +37,8 @@ def draw_timings(rows, title):
     times = [ms for row in rows for ms in times_of(row).values() if ms > 0]
     low, high = (min(times) / 3, max(times) * 4) if times else (0.1, 100)
     ax.set(xscale="log", xlim=(low, high), ylim=(max(len(rows), 4) - 0.5, -0.5), yticks=range(len(rows)))
-    ax.set_yticklabels([f"{label_of(row)}, {row['order']}" if several else label_of(row) for row in rows])
+    labels = (f"{label_of(row)}, {row['order']}" if several else label_of(row) for row in rows)
+    ax.set_yticklabels([_cut(label, MAX_LABEL) for label in labels])
     ax.set_xlabel("milliseconds: kernel (dark), process, total (light)", size=POINTS, loc="right")
     ax.tick_params(labelsize=POINTS)
     ax.spines[["top", "right"]].set_visible(False)
@@ -49,5 +50,8 @@ def draw_timings(rows, title):
 
 def draw_title(title, ax):
     """Set the title of a chart, cut off where the chart ends."""
-    shown = title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1]}…"
-    ax.set_title(shown, size=POINTS + 1, loc="left")
+    ax.set_title(_cut(title, MAX_TITLE), size=POINTS + 1, loc="left")
+
+
+def _cut(text, most):
+    return text if len(text) <= most else f"{text[: most - 1]}…"
