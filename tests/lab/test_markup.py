@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import ipywidgets as widgets
 import numpy as np
 import pytest
-from test_explorer import SOON, everything, explore, ran  # noqa: F401  explore: a fixture
+from test_explorer import SOON, explore, ran  # noqa: F401  explore: a fixture
 from test_own_method import registered  # noqa: F401  a fixture
 
 import tcgpu
@@ -121,7 +121,7 @@ def test_the_explorer(explore, registered, tmp_path):  # noqa: F811
     explorer.graphs.source.value = "a file"
     explorer.graphs.path.value = str(tmp_path / EVIL)
     assert explorer.wait(SOON)
-    all_of_it = [*everything(explorer), explorer.graphs.given_page]
+    all_of_it = [*elements.everything(explorer), explorer.graphs.given_page]
     said = [shown(each.value) for each in all_of_it if isinstance(each, elements.Words)]
     assert sum(EVIL in words for words in said) > 4
     assert not any(each.description_allow_html for each in all_of_it if hasattr(each, "description_allow_html"))

@@ -186,7 +186,7 @@ def test_a_kernel_that_the_reader_did_not_write_is_not_right(name):
 HANDED_IN = 3, "naive", "", (1, 2), [], {}, int, Exception, len, lambda: 0, True, float("nan"), b"", GIVEN["common"]
 
 
-@pytest.mark.parametrize("handed_in", HANDED_IN, ids=repr)
+@pytest.mark.parametrize("handed_in", HANDED_IN, ids=lambda value: getattr(value, "__name__", None) or repr(value))
 def test_what_is_no_kernel_gets_a_reason(handed_in):
     said = puzzles.verdict("stride", handed_in)
     assert re.search(r" is not right: a kernel that you wrote is expected, not an? \w+|True or False", said), said
