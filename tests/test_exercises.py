@@ -78,7 +78,6 @@ def common_rows(rows, p, p_end, q, q_end):
         "shared_bits": "def shared_bits(a, b):\n    return (a | b).bit_count()",
         "of_edge": "of_edge = 72",
         "of_vertex": "of_vertex = 71 * 70",
-        "add_three": "def add_three(a, b, c):\n    return a ^ b ^ c, a & b & c",
         "busy_lanes": "busy_lanes = 17.6",
     },
     "10_your_kernel": {"busiest": "busiest = 0.008", "spared": "spared = 'both'"},
