@@ -2,7 +2,7 @@
 
 *Belongs to [06](06_warp_search.ipynb).* A block takes a nonzero: here one warp, but any
 number of threads must do, even one. Its lanes take neighbouring rows of
-column `j`, so these loads coalesce, and each lane looks its row up in column `i`, which ascends: by *binary search*.
+column `j` after nonzero `e`, so these loads coalesce, and each lane looks its row up in column `i`, which ascends: by *binary search*.
 It halves the range from `low` to `high` that may hold the row until nothing is left. Fill in the lanes' rows and the
 search. In the end `low` is the first place in column `i` whose row is not below `x`.
 
