@@ -125,9 +125,9 @@ def test_binder_installs_what_this_checkout_declares():
     assert set(extras) == {"lab", "voila"} <= set(EXTRAS)
     python = re.fullmatch(r"python-(\d\.\d+)", (folder / "runtime.txt").read_text().strip())[1]
     assert SpecifierSet(PROJECT["requires-python"]).contains(python)
-    first = (folder / "postBuild").read_text().splitlines()[0]
-    assert first == "#!/usr/bin/env python3" and (folder / "postBuild").stat().st_mode & 0o100
-    assert {path.name for path in folder.iterdir()} == {"requirements.txt", "runtime.txt", "postBuild"}
+    for name, first in (("postBuild", "#!/usr/bin/env python3"), ("start", "#!/bin/sh")):
+        assert (folder / name).read_text().startswith(f"{first}\n") and (folder / name).stat().st_mode & 0o100
+    assert {path.name for path in folder.iterdir()} == {"requirements.txt", "runtime.txt", "postBuild", "start"}
 
 
 @pytest.mark.full

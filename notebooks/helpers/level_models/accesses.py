@@ -10,6 +10,7 @@ import numpy as np
 from helpers.level_models.arrangement import PARTITIONS, arrange
 from helpers.level_models.coalescing import WARP, transactions
 from helpers.level_models.partitions import HAND_OUTS, SEGMENT, WIDTH, partition_load, requests
+from tcgpu import arrays
 
 
 def accesses(split, arrangement, hand_out, rule="1.3"):
@@ -37,7 +38,7 @@ def bank_turns(words, banks=16):
     A word that several lanes read is sent to all of them at once.
     """
     words = np.unique(words)
-    load = np.bincount(words % banks)
+    load = arrays.bincount(words % banks)
     return words.size, int(np.count_nonzero(load)), int(load.max())
 
 

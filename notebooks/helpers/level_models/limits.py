@@ -3,7 +3,7 @@
 import numpy as np
 
 from helpers.level_models.arrangement import max_vertices
-from tcgpu import Graph
+from tcgpu import Graph, arrays
 
 
 def worst_case(k, *, shared_bits, machines, layout="s-utm"):
@@ -15,7 +15,7 @@ def worst_case(k, *, shared_bits, machines, layout="s-utm"):
     full = max_vertices(shared_bits, layout)
     sizes = [1, *[(full - 1) // (k - 1)] * (k - 1), *[1] * (machines - 1)]
     sizes[1] += full - sum(sizes[:k])
-    level = np.repeat(np.arange(len(sizes)), sizes)
+    level = arrays.repeat(np.arange(len(sizes)), sizes)
     i, j = np.triu_indices(level.size, 1)
     near = level[j] - level[i] < 2
     return Graph.from_edges(i[near], j[near], level.size)

@@ -1,10 +1,10 @@
 """A warp searches for 32 rows at a time
 
-*Belongs to [06](06_warp_search.ipynb).* A block takes a nonzero: here one warp, but any
-number of threads must do, even one. Its lanes take neighbouring rows of
-column `j` after nonzero `e`, so these loads coalesce, and each lane looks its row up in column `i`, which ascends: by *binary search*.
-It halves the range from `low` to `high` that may hold the row until nothing is left. Fill in the lanes' rows and the
-search. In the end `low` is the first place in column `i` whose row is not below `x`.
+*Belongs to [06](06_warp_search.ipynb).* A block takes a nonzero: here one warp, but any number of threads must do,
+even one. Its lanes take neighbouring rows of column `j` after nonzero `e`, so these loads coalesce, and each lane
+looks its row up in column `i`, which ascends: by *binary search*. It halves the range from `low` to `high` that may
+hold the row until nothing is left. Fill in the lanes' rows and the search. In the end `low` is the first place in
+column `i` whose row is not below `x`.
 
 Hint: The rows of column `j` after nonzero `e` begin at `e + 1`. The lanes begin there one after the other, and go on
 in steps of `cuda.blockDim.x`.
