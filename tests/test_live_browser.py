@@ -106,6 +106,7 @@ def test_the_explorer_counts_a_visitors_graph(live, root, expect, tmp_path):
         panel.whole.locator(".widget-upload").click()
     chooser.value.set_files(tmp_path / "mine.txt")
     expect(panel.whole).to_contain_text("4 vertices, 5 edges")
+    panel.turn_to("Compare")
     panel.click("Run")
     expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
     assert [(row[1], row[4]) for row in panel.rows()] == [("naive", "2"), ("column_block", "2"), ("cpu", "2")]
