@@ -5,6 +5,7 @@
 
 import tcgpu
 from helpers.answers import GRAPH, MEASURES, kernel_verdict
+from helpers.puzzles.p02_dot_product import dot as common
 from helpers.puzzles.p03_stride import stride
 from helpers.puzzles.p05_block_sum import block_sum
 from tcgpu import cuda, int64
@@ -28,18 +29,6 @@ def show_clues(case, beside):
 def verdict(number, mended):
     """Say whether a kernel mends case 1, 2 or 3, and if not, why; then what it asks, beside a kernel that does."""
     return kernel_verdict(mended, *MENDED[number])
-
-
-@cuda.jit(device=True)
-def common(row_idx, p, p_end, q, q_end):
-    """How many rows two columns share: `row_idx[p:p_end]` and `row_idx[q:q_end]`."""
-    found = int64(0)
-    while p < p_end and q < q_end:
-        x, y = row_idx[p], row_idx[q]
-        found += x == y
-        p += x <= y
-        q += y <= x
-    return found
 
 
 @tcgpu.method(threads=32, blocks=2)
