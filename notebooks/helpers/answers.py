@@ -133,7 +133,7 @@ def _as_tuples(value):
 
 
 def kernel_verdict(answer, reference, most, fixed=(), name=None, without=()):
-    """Say whether a kernel that the reader wrote counts right and asks for little; then its score.
+    """Say whether a kernel that the reader wrote counts right and requests little; then its score.
 
     reference: a method that does; both are traced with its launch. most: measure of a trace -> how much it may be.
     fixed: knobs that the check leaves as they are. name: what the kernel is to be called.

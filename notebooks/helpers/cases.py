@@ -11,7 +11,7 @@ from helpers.puzzles.p05_block_sum import block_sum
 from tcgpu import cuda, int64
 
 CLUES = ("load_requests", "sectors_per_request", "store_requests", "atomics", "shared_requests", "barriers")
-MENDED = {  # number of the case -> a kernel without its fault, and what another one may ask at most
+MENDED = {  # number of the case -> a kernel without its fault, and what another one may request at most
     1: (stride, {"sectors_per_request": 6.2}),
     2: (stride, {"sectors_per_request": 6.2}),
     3: (block_sum, {"atomics": 2}),
@@ -27,7 +27,7 @@ def show_clues(case, beside):
 
 
 def verdict(number, mended):
-    """Say whether a kernel mends case 1, 2 or 3, and if not, why; then what it asks, beside a kernel that does."""
+    """Say whether a kernel mends case 1, 2 or 3, and if not, why; then what it requests, beside a kernel that does."""
     return kernel_verdict(mended, *MENDED[number])
 
 

@@ -1,8 +1,8 @@
 """Ten kernels with something missing, for notebook 02_puzzles. Each file beside this one has one of them, whole.
 
 A file's first text is the puzzle; paragraphs that begin with "Hint: " are folded there. Lines between `# given: TEXT`
-and `# end` are the answer: the notebook has TEXT instead. TARGET says what an answer may ask at most, in the words of
-`tcgpu.trace`; CHECKED the knobs that `tcgpu.check` leaves as they are; WITHOUT which of the given
+and `# end` are the answer: the notebook has TEXT instead. TARGET says what an answer may request at most, in the words
+of `tcgpu.trace`; CHECKED the knobs that `tcgpu.check` leaves as they are; WITHOUT which of the given
 device functions it must not call.
 """
 
@@ -28,7 +28,7 @@ def module(name):
 
 
 def verdict(name, answer):
-    """Say whether a kernel solves a puzzle, and if not, why; then what it asks, beside the reference."""
+    """Say whether a kernel solves a puzzle, and if not, why; then what it requests, beside the reference."""
     puzzle = module(name)
     fixed, without = getattr(puzzle, "CHECKED", {}), getattr(puzzle, "WITHOUT", ())
     return kernel_verdict(answer, getattr(puzzle, name), puzzle.TARGET, fixed, name, without)

@@ -1,7 +1,7 @@
 """The dot product of two columns
 
 *Needs [01](01_naive.ipynb).* How many rows do two columns share? Both ascend, so two pointers, `p` and `q`, walk down
-once. Fill in the loop. The target says how often a warp may ask memory, so comparing every row of one column with
+once. Fill in the loop. The target says how often a warp may load, so comparing every row of one column with
 every row of the other won't do.
 
 Hint: Go on as long as both columns have rows left.

@@ -3,13 +3,14 @@
 *Needs [01](01_naive.ipynb).* A GPU runs some hundred thousand threads; a graph has millions of nonzeros. So a
 thread takes several. Any number of threads must do, even one: `tcgpu.check` tries eight launches.
 
-Which ones a thread takes is up to you. But all 32 threads of a warp ask memory at the same time, and memory answers
+Which ones a thread takes is up to you. But all 32 threads of a warp load at the same time, and memory answers
 in *sectors* of 32 bytes, eight rows each. Neighbouring threads on neighbouring nonzeros share sectors. That is
 *coalescing*, and the target measures it.
 
 Hint: `range(begin, end, step)`: the thread's own number is a good beginning.
 
-Hint: `cuda.gridsize(1)` is how many threads the launch has. The next nonzero that nobody else takes is that far away.
+Hint: `cuda.gridsize(1)` is how many threads the launch has. The next nonzero that no other thread takes is that far
+away.
 """
 
 import tcgpu
