@@ -1267,6 +1267,7 @@ def test_what_is_saved_says_what_to_cite(explore, root):
     assert line["cite"] == citation.TCGPU and tcgpu.__version__ in citation.TCGPU
     turn_to(explorer, explorer.sweep)
     explorer.methods.choose("naive", "warp_search")
+    explorer.methods.knobs["warp_search"]["threads"].value = "64"
     assert explorer.wait(SOON)
     files, cite = saved(explorer.sweep.chart), citation.citation(["naive", "warp_search"])
     assert "Iakovidis" in cite and "TriCore" in cite and html.escape(cite) in explorer.sweep.chart.links.value

@@ -276,7 +276,7 @@ class SweepPage(Page):
             size=charts.POINTS,
             ax=ax,
         )
-        self.chart.show(ax.figure, [*methods, "naive"], sweep.points_of(curves, self.quantity.value))
+        self.chart.show(ax.figure, [run.method for run in self._runs], sweep.points_of(curves, self.quantity.value))
 
     def _in_range(self, curves):
         low, high = self.limits.value
