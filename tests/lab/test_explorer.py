@@ -1160,6 +1160,9 @@ def test_a_click_on_a_graph_moves_its_star(explore):
     assert len(seen) == 2
     explorer.sweep.gpu.value = "Tesla T4"
     assert explorer.wait(SOON) and explorer.sweep.picked_points()["column_block"][0][1] != y
+    explorer.graphs.source.value = "a file"  # none is named yet
+    assert "The star" not in explorer.sweep.note.value
+    explorer.graphs.source.value = "bundled"
     turn_to(explorer, explorer.compare)
     explorer.graphs.bundled.value = "random_300"
     assert explorer.wait(SOON) and explorer.sweep.picked_points() == {}  # not before the page is shown
