@@ -97,7 +97,10 @@ class SweepPage(Page):
 
     def plan(self, graphs, runs):
         sources, runs = self._sources(), self._planned(runs)
-        return sources + (_picked(graphs) if self.way.value != RUN else []), runs
+        if self.way.value != RUN:
+            with suppress(GraphError):  # no file is named yet
+                sources.append(graphs.picked())
+        return sources, runs
 
     def _sources(self):
         low, high = self.limits.value
@@ -115,12 +118,6 @@ class SweepPage(Page):
 
     def describe(self, source, run):
         return f"{f'{source.nonzeros:g} nonzeros per column' if source.nonzeros else source.code}, {run.label}"
-
-    def simulates(self, source, run):
-        return run.is_simulated and self.known(source, run) is None
-
-    def forecast(self, source, graph, run):
-        return super().forecast(source, graph, run) if self.known(source, run) is None else 0.0
 
     def known(self, source, run):
         return self._measured.get(self._key(source, run)) or self._recorded(source, run)
@@ -242,7 +239,9 @@ class SweepPage(Page):
     def draw_charts(self, rows):
         estimated = f"{'' if self._way_of_star() == FULL else 'this launch on '}{self.gpu.value}, estimated"
         beside = self._values(self._on_record(FULL)) if self.way.value == RUN else {}
-        ran = (sweep.ESTIMATED, estimated) if self.way.value != RUN else (sweep.NOW, f"{_machines(rows)}, this run")
+        ran = (sweep.ESTIMATED, estimated)
+        if self.way.value == RUN:
+            ran = sweep.NOW, f"{' and '.join(dict.fromkeys(map(machine_of, rows)))}, this run"
         named = [
             (*ran, self.curves()),
             (sweep.ESTIMATED, estimated, beside),
@@ -323,17 +322,5 @@ def _code(run):
     return run.code.replace(repr(FITTING), "max(1, round(128 / k))")
 
 
-def _machines(rows):
-    return " and ".join(dict.fromkeys(map(machine_of, rows)))
-
-
 def _edge_time(row):
     return times_of(row)["kernel_ms"] * 1e6 / row["edges"]
-
-
-def _picked(graphs):
-    """The source of the graph that is picked, in a list; none if no file is named yet."""
-    try:
-        return [graphs.picked()]
-    except GraphError:
-        return []
