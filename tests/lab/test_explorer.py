@@ -1040,6 +1040,11 @@ def test_a_sweep_can_be_estimated(sweeping, way):
     name = f"{'a full ' if way == sweep_page.FULL else ''}Tesla T4, estimated"
     assert "runs no kernel: cpu" in sweeping.sweep.note.value and f"<td>{name}</td>" in sweeping.sweep.table.value
     assert "Unverified: no GPU of the Turing generation was measured" in sweeping.sweep.note.value
+    ran_on_t4 = sweeping.sweep.curves()
+    sweeping.sweep.gpu.value = "NVIDIA H200"
+    assert sweeping.sweep.curves() != ran_on_t4  # but what is on record
+    sweeping.sweep.gpu.value = "Tesla T4"
+    assert sweeping.sweep.curves() == ran_on_t4
     sweeping.methods.choose("cpu")
     ran(sweeping)
     assert sweeping.message.startswith("pick a method that runs kernels")

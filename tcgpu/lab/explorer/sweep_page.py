@@ -143,8 +143,10 @@ class SweepPage(Page):
         return None
 
     def to_draw(self):
-        """The rows of the last run; before the first, what is on record of it."""
-        return super().to_draw() if self.rows else self._on_record(self.way.value)
+        """The rows of the last run, if it ran in the way that is picked; else what is on record."""
+        way = (None, None) if self.way.value == RUN else (self.gpu.value, self.way.value == FULL)
+        ran = [row for row in super().to_draw() if (row.get("machine"), row.get("fill")) == way]
+        return ran or self._on_record(self.way.value)
 
     def _on_record(self, way):
         """The rows of the estimates on record for the graphs of the sweep."""
@@ -289,7 +291,7 @@ class SweepPage(Page):
 
     def note_of_points(self, rows):
         others = {row["curve"] for row in rows} - {*self.curves(), self.baseline.value}
-        if rows and not self.rows:
+        if rows and rows[0] not in self.rows:
             return f"The dashed curve was estimated on {rows[0]['date']} and is on record."
         if not others or self.quantity.value == EDGE_TIME:
             return super().note_of(rows)
