@@ -55,12 +55,12 @@ def points_of(curves, quantity="speedup") -> Rows:
     )
 
 
-def crossings(points, level=1.0) -> list[float]:
-    """Return the places x where a curve, straight between its points on logarithmic axes, goes through `level`."""
+def crossings(points) -> list[float]:
+    """Return the places x where a curve, straight between its points on logarithmic axes, goes through 1."""
     found = []
     for (x, y), (next_x, next_y) in pairwise(points):
-        if (y < level) != (next_y < level):
-            part = math.log(level / y) / math.log(next_y / y)
+        if (y < 1) != (next_y < 1):
+            part = math.log(1 / y) / math.log(next_y / y)
             found.append(x * (next_x / x) ** part)
     return found
 

@@ -1040,6 +1040,11 @@ def test_a_sweep_can_be_estimated(sweeping, way):
     name = f"{'a full ' if way == sweep_page.FULL else ''}Tesla T4, estimated"
     assert "runs no kernel: cpu" in sweeping.sweep.note.value and f"<td>{name}</td>" in sweeping.sweep.table.value
     assert "Unverified: no GPU of the Turing generation was measured" in sweeping.sweep.note.value
+    ran_on_t4 = sweeping.sweep.curves()
+    sweeping.sweep.gpu.value = "NVIDIA H200"
+    assert sweeping.sweep.curves() != ran_on_t4  # but what is on record
+    sweeping.sweep.gpu.value = "Tesla T4"
+    assert sweeping.sweep.curves() == ran_on_t4
     sweeping.methods.choose("cpu")
     ran(sweeping)
     assert sweeping.message.startswith("pick a method that runs kernels")
@@ -1160,6 +1165,9 @@ def test_a_click_on_a_graph_moves_its_star(explore):
     assert len(seen) == 2
     explorer.sweep.gpu.value = "Tesla T4"
     assert explorer.wait(SOON) and explorer.sweep.picked_points()["column_block"][0][1] != y
+    explorer.graphs.source.value = "a file"  # none is named yet
+    assert "The star" not in explorer.sweep.note.value
+    explorer.graphs.source.value = "bundled"
     turn_to(explorer, explorer.compare)
     explorer.graphs.bundled.value = "random_300"
     assert explorer.wait(SOON) and explorer.sweep.picked_points() == {}  # not before the page is shown
@@ -1267,6 +1275,7 @@ def test_what_is_saved_says_what_to_cite(explore, root):
     assert line["cite"] == citation.TCGPU and tcgpu.__version__ in citation.TCGPU
     turn_to(explorer, explorer.sweep)
     explorer.methods.choose("naive", "warp_search")
+    explorer.methods.knobs["warp_search"]["threads"].value = "64"
     assert explorer.wait(SOON)
     files, cite = saved(explorer.sweep.chart), citation.citation(["naive", "warp_search"])
     assert "Iakovidis" in cite and "TriCore" in cite and html.escape(cite) in explorer.sweep.chart.links.value

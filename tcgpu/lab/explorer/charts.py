@@ -1,4 +1,4 @@
-"""The explorer's chart of timings, as nested bars, and the title of a chart."""
+"""The explorer's chart of timings, as nested bars."""
 
 from tcgpu.figures import BLUE, DARK, GREY, ORANGE, PALE, PURPLE, SKY, axes, plain_ticks
 from tcgpu.lab.explorer.method_run import TIMINGS, label_of, machine_of, times_of
@@ -44,13 +44,8 @@ def draw_timings(rows, title):
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
     plain_ticks(ax.xaxis)
-    draw_title(title, ax)
-    return ax.figure
-
-
-def draw_title(title, ax):
-    """Set the title of a chart, cut off where the chart ends."""
     ax.set_title(_cut(title, MAX_TITLE), size=POINTS + 1, loc="left")
+    return ax.figure
 
 
 def _cut(text, most):

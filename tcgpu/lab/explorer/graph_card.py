@@ -148,8 +148,9 @@ class GraphCard(widgets.VBox):
 
     def named(self) -> str:
         """The picked graph as `tcgpu.explore` takes it: a name or a path, or else the code that makes it."""
-        own = {"bundled": self.bundled.value, "a file": "" if self._uploaded else self.path.value.strip()}
-        return repr(own.get(self.source.value)) if own.get(self.source.value) else self.picked().code
+        named = {"bundled": self.bundled.value, "a file": "" if self._uploaded else self.path.value.strip()}
+        name = named.get(self.source.value)
+        return repr(name) if name else self.picked().code
 
     def show_facts(self, graph: Graph) -> None:
         """Show the size of the picked graph, and what cleaning dropped."""

@@ -78,8 +78,8 @@ class Page(widgets.VBox):
         return f"tracing {run.label}" if run.verb == "trace" else run.label
 
     def simulates(self, source, run):
-        """Whether the simulator runs the method."""
-        return run.is_simulated
+        """Whether the simulator has to run the method."""
+        return run.is_simulated and not self.known(source, run)
 
     def forecast(self, source, graph, run):
         """Seconds that a measurement or an estimate takes in the simulator; GraphError if that is beyond the limit.
@@ -87,7 +87,7 @@ class Page(widgets.VBox):
         graph: None if the page simulates none of the methods on it.
         """
         if not self.simulates(source, run):
-            return run.estimate_seconds if run.verb == "estimate" else 0.0
+            return run.estimate_seconds if run.verb == "estimate" and not self.known(source, run) else 0.0
         return simulated.forecast(lambda: self.measure(source, graph, run))
 
     def known(self, source, run):

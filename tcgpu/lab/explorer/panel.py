@@ -276,7 +276,6 @@ class Explorer(widgets.VBox):
             if source is self._picked and self.page is self.sweep:
                 self._show_activity("estimating the graph's place on the curve")
                 self.sweep.place(source, graph)
-                self.sweep.draw()
         except Exception as problem:
             if source is self._picked:
                 self._add_problem(problem, "graph")
@@ -297,19 +296,18 @@ class Explorer(widgets.VBox):
     def _graph_changed(self):
         self._clear_problems("graph", "run")
         self.graphs.facts.show()
-        self.sweep.placed = None
+        self._picked, self.sweep.star = None, []
         if not self.busy:
             self.progress.value, self.status.value = 0.0, ""
         try:
             self._picked = source = self.graphs.picked()
+            self._thread.submit("describe", lambda: self._describe_graph(source))
         except GraphError as reason:  # no file is named yet
-            self._picked = None
             self.graphs.facts.show(str(reason))
         except TcgpuError as reason:
-            self._picked = None
             self._add_problem(reason, "graph")
-        else:
-            self._thread.submit("describe", lambda: self._describe_graph(source))
+        if not self._picked:
+            self.sweep.draw()
         self._show_code()
 
     def _place(self):

@@ -40,7 +40,7 @@ class SweepPage(Page):
 
     limits: the least and the most nonzeros per column. edges: of every graph. way: RUN, FULL or LAUNCH. gpu: the one
     that is estimated. quantity: SPEEDUP or EDGE_TIME. baseline: the method whose speedup is 1. machine: the GPU whose
-    record is drawn.
+    record is drawn. star: the rows of the picked graph, estimated.
     """
 
     title = "Sweep"
@@ -53,7 +53,7 @@ class SweepPage(Page):
     def __init__(self):
         super().__init__(190)
         self._measured = {}  # GraphSource, label and settings of the run -> row
-        self.placed, self._problem = None, ""  # the source of the graph that has the star; why it has none
+        self.star, self._problem = [], ""  # why a row of the star is missing
         self._records = records.records("sweep") | records.records("webgpu-sweep")
         self._estimates, self._runs = records.records("curve"), []
         simulated = timed_engine() == "sim"
@@ -90,13 +90,17 @@ class SweepPage(Page):
         """Set the number of edges to that of the record, or to one that takes seconds, with columns that it allows."""
         recorded = self._estimates.get(self.gpu.value) if self.way.value != RUN else None
         few = self.way.value == RUN and timed_engine() == "sim"
+        self.star = []
         self.edges.value = recorded[0]["edges"] if recorded else FEW if few else MANY
         if few:
             self.limits.value = tuple(min(limit, LONGEST_OF_FEW) for limit in self.limits.value)
 
     def plan(self, graphs, runs):
         sources, runs = self._sources(), self._planned(runs)
-        return sources + (_picked(graphs) if self.way.value != RUN else []), runs
+        if self.way.value != RUN:
+            with suppress(GraphError):  # no file is named yet
+                sources.append(graphs.picked())
+        return sources, runs
 
     def _sources(self):
         low, high = self.limits.value
@@ -112,18 +116,8 @@ class SweepPage(Page):
             runs = runs + [run._replace(knobs=run.knobs | {"columns": FITTING}) for run in plain]
         return [run._replace(order=run.order or "natural") for run in runs]
 
-    def begin(self, graphs, runs):
-        self.methods_changed(runs)
-        return super().begin(graphs, runs)
-
     def describe(self, source, run):
         return f"{f'{source.nonzeros:g} nonzeros per column' if source.nonzeros else source.code}, {run.label}"
-
-    def simulates(self, source, run):
-        return run.is_simulated and self.known(source, run) is None
-
-    def forecast(self, source, graph, run):
-        return super().forecast(source, graph, run) if self.known(source, run) is None else 0.0
 
     def known(self, source, run):
         return self._measured.get(self._key(source, run)) or self._recorded(source, run)
@@ -149,8 +143,10 @@ class SweepPage(Page):
         return None
 
     def to_draw(self):
-        """The rows of the last run; before the first, what is on record of it."""
-        return super().to_draw() if self.rows else self._on_record(self.way.value)
+        """The rows of the last run, if it ran in the way that is picked; else what is on record."""
+        way = (None, None) if self.way.value == RUN else (self.gpu.value, self.way.value == FULL)
+        ran = [row for row in super().to_draw() if (row.get("machine"), row.get("fill")) == way]
+        return ran or self._on_record(self.way.value)
 
     def _on_record(self, way):
         """The rows of the estimates on record for the graphs of the sweep."""
@@ -165,12 +161,14 @@ class SweepPage(Page):
 
     def place(self, source, graph):
         """Estimate the graph that is picked: its star."""
-        self.placed, self._problem = source, ""
+        self.star, self._problem = [], ""
+        star = self.star  # another list, if another graph is picked meanwhile
         for run in self._runs_of(self._way_of_star()):
             try:
-                self.known(source, run) or self.measure(source, graph, run)
+                star.append(self.known(source, run) or self.measure(source, graph, run))
             except TcgpuError as reason:
                 self._problem = f"{run.label} has no place on the curve: {reason} "
+        self.draw()
 
     def _way_of_star(self):
         """A graph that a GPU runs is far too small for it, as a rule: its star is an estimate of a full GPU."""
@@ -192,7 +190,7 @@ class SweepPage(Page):
         return "\n".join(code)
 
     def methods_changed(self, runs):
-        self._runs = runs
+        self._runs, self.star = runs, []
         elements.set_options(self.baseline, [run.label for run in runs])
         self.draw()
 
@@ -206,12 +204,7 @@ class SweepPage(Page):
 
     def picked_points(self) -> dict[str, list[tuple[float, float]]]:
         """The estimates of the picked graph: method -> its point, like one of a curve."""
-        return self._values([row for row in self._star() if row["edges"]])
-
-    def _star(self):
-        """The rows of the picked graph."""
-        found = [self.known(self.placed, run) for run in self._runs_of(self._way_of_star())]
-        return [row for row in found if row]
+        return self._values([row for row in self.star if row["edges"]])
 
     def _values(self, rows):
         times, machines = {}, {}
@@ -248,7 +241,9 @@ class SweepPage(Page):
     def draw_charts(self, rows):
         estimated = f"{'' if self._way_of_star() == FULL else 'this launch on '}{self.gpu.value}, estimated"
         beside = self._values(self._on_record(FULL)) if self.way.value == RUN else {}
-        ran = (sweep.ESTIMATED, estimated) if self.way.value != RUN else (sweep.NOW, f"{_machines(rows)}, this run")
+        ran = (sweep.ESTIMATED, estimated)
+        if self.way.value == RUN:
+            ran = sweep.NOW, f"{' and '.join(dict.fromkeys(map(machine_of, rows)))}, this run"
         named = [
             (*ran, self.curves()),
             (sweep.ESTIMATED, estimated, beside),
@@ -265,25 +260,24 @@ class SweepPage(Page):
             for method, points in (of if kind == sweep.PICKED else self._in_range(of)).items()
         ]
         of = next(iter(methods)) if len(methods) == 1 else "each method"
-        source = self.placed and next((row["graph"] for row in self._star()), "")
         ax = figures.axes(6.6, 4.1)
         sweep.draw_sweep(
             curves,
-            graph=source or "",
+            graph=self.star[0]["graph"] if self.star else "",
             limits=self.limits.value,
             ylabel=f"speedup of {of} over {self.baseline.value}" if self.quantity.value == SPEEDUP else EDGE_TIME,
             legend=True,
             size=charts.POINTS,
             ax=ax,
         )
-        self.chart.show(ax.figure, [*methods, "naive"], sweep.points_of(curves, self.quantity.value))
+        self.chart.show(ax.figure, [run.method for run in self._runs], sweep.points_of(curves, self.quantity.value))
 
     def _in_range(self, curves):
         low, high = self.limits.value
         return {name: [point for point in points if low <= point[0] <= high] for name, points in curves.items()}
 
     def note_of(self, rows):
-        caution = caution_for(self.gpu.value) if self._star() or self.way.value != RUN else ""
+        caution = caution_for(self.gpu.value) if self.star or self.way.value != RUN else ""
         return " ".join(filter(None, [self.note_of_star(), self.note_of_points(rows), self._problem, caution]))
 
     def note_of_star(self):
@@ -292,12 +286,12 @@ class SweepPage(Page):
         if not points or self.quantity.value == EDGE_TIME:
             return ""
         each = ", ".join(f"{name} {y:.2g} times as fast" for name, _, y in points)
-        x, graph = points[0][1], self._star()[0]["graph"]
+        x, graph = points[0][1], self.star[0]["graph"]
         return f"The star: {graph}, {x:.2f} nonzeros per column; by estimate, {each} as {self.baseline.value}."
 
     def note_of_points(self, rows):
         others = {row["curve"] for row in rows} - {*self.curves(), self.baseline.value}
-        if rows and not self.rows:
+        if rows and rows[0] not in self.rows:
             return f"The dashed curve was estimated on {rows[0]['date']} and is on record."
         if not others or self.quantity.value == EDGE_TIME:
             return super().note_of(rows)
@@ -330,17 +324,5 @@ def _code(run):
     return run.code.replace(repr(FITTING), "max(1, round(128 / k))")
 
 
-def _machines(rows):
-    return " and ".join(dict.fromkeys(map(machine_of, rows)))
-
-
 def _edge_time(row):
     return times_of(row)["kernel_ms"] * 1e6 / row["edges"]
-
-
-def _picked(graphs):
-    """The source of the graph that is picked, in a list; none if no file is named yet."""
-    try:
-        return [graphs.picked()]
-    except GraphError:
-        return []

@@ -101,7 +101,7 @@ class TracePage(Page):
             figure = self._figure(dict(self.traces))
         except TcgpuError as reason:  # the trace has nothing that the picture shows
             figure = _figure_of_words(str(reason))
-        self.chart.show(figure, self.traces)
+        self.chart.show(figure, [row["method"] for row in rows])
 
     def _figure(self, traces):
         if not traces:
