@@ -106,6 +106,7 @@ def test_the_explorer_runs_on_the_browsers_gpu(live_site, chromium, root):
         (place,) = [k for k, label in enumerate(labels) if "swiftshader" in label.lower()]
         assert labels[place].endswith("software"), labels  # and so it is not the default
         menu.select_option(index=place)
+        panel.turn_to("Compare")
         panel.click("cpu")
         panel.click("Run")
         expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))

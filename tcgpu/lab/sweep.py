@@ -17,6 +17,7 @@ NOW, ESTIMATED, MEASURED, PUBLISHED, PICKED = "this run", "estimated", "measured
 SPEEDUP = "speedup, column_block over naive"
 REPORT_COLUMNS = 27  # that a block takes at a time: the report's choice on three of its four graphs
 APART = 0.11  # of names at the ends of curves, at least, as a share of the chart's height
+LONG_NAME = 45  # characters: names in a legend that are longer stand in one column
 
 
 class Curve(NamedTuple):
@@ -99,7 +100,9 @@ def draw_sweep(curves, *, graph="", limits=None, ylabel=SPEEDUP, legend=False, s
     ax.tick_params(labelsize=size)
     plain_ticks(ax.xaxis, ax.yaxis)
     if legend and drawn:
-        ax.figure.legend(frameon=False, fontsize=size - 1, loc="outside lower center", ncols=2)
+        longest = max(len(label) for label in ax.get_legend_handles_labels()[1])
+        columns = 2 if longest <= LONG_NAME else 1
+        ax.figure.legend(frameon=False, fontsize=size - 1, loc="outside lower center", ncols=columns)
     elif drawn:
         _name_ends(ax, drawn, looks, size)
     return ax.figure

@@ -52,7 +52,7 @@ BaseComm.publish_msg = send_late
 ENTRIES = {  # label of a field -> an entry, and how the code of the run shows it
     **{"scale": ("9", "scale=9"), "edge factor": ("7", "edge_factor=7"), "a": ("0.5", "a=0.5")},
     **{"b": ("0.2", "b=0.2"), "c": ("0.25", "c=0.25"), "seed": ("3", "seed=3")},
-    **{"threads": ("64", "'threads': 64"), "blocks": ("8", "'blocks': 8"), "max seconds": ("999", "max_seconds=999")},
+    **{"threads": ("64", "threads=64"), "blocks": ("8", "blocks=8"), "max seconds": ("999", "max_seconds=999")},
 }
 
 

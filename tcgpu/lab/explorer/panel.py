@@ -84,7 +84,7 @@ class Explorer(widgets.VBox):
         elements.when_set(self._place, self.sweep.way, self.sweep.gpu)
         self.python = elements.text("", "tcgpu-python")
         self.problems = elements.text("", "tcgpu-message")
-        self.view = elements.text("", "tcgpu-python")
+        self.view = elements.text("", "tcgpu-view")
         main = [self._bar(engine), self.problems, self.sweep if kernel else self.pages, self.view, self.python]
         cards = [self.graphs, elements.box(main, "tcgpu-main"), *([] if kernel else [self.methods])]
         tips = {page.title: inspect.getdoc(page).splitlines()[0] for page in self.pages.children}

@@ -103,8 +103,11 @@ class SweepPage(Page):
         return sources, runs
 
     def _sources(self):
+        return [_source(self.edges.value, nonzeros) for nonzeros in NONZEROS if self._in_range(nonzeros)]
+
+    def _in_range(self, nonzeros):
         low, high = self.limits.value
-        return [_source(self.edges.value, nonzeros) for nonzeros in NONZEROS if low <= nonzeros <= high]
+        return low <= nonzeros <= high
 
     def _planned(self, runs, way=None):
         way = way or self.way.value
@@ -199,8 +202,7 @@ class SweepPage(Page):
 
         A speedup compares methods on the same engine.
         """
-        low, high = self.limits.value
-        return self._values([row for row in self.to_draw() if not row["picked"] and low <= row["nonzeros"] <= high])
+        return self._values([row for row in self.to_draw() if not row["picked"] and self._in_range(row["nonzeros"])])
 
     def picked_points(self) -> dict[str, list[tuple[float, float]]]:
         """The estimates of the picked graph: method -> its point, like one of a curve."""
@@ -227,26 +229,28 @@ class SweepPage(Page):
     def recorded_curves(self) -> dict[str, list[tuple[float, float]]]:
         """The record of the picked GPU, of the same launches as those of the picked methods: method -> its points."""
         rows, times = self._records.get(self.machine.value, ()), {}
+        rows = [row for row in rows if self._in_range(row["nonzeros_per_column"])]
         for run in self._runs_of(self.way.value):
             if points := {row["nonzeros_per_column"]: _edge_time(row) for row in _of_launch(rows, run)}:
                 times[run.label] = points
         return self._compared(times, dict.fromkeys(times))
 
     def published_curve(self) -> dict[str, list[tuple[float, float]]]:
-        """The report's speedups of `column_block` over `naive` on four graphs, in natural order; {} if not asked."""
-        asked = self.machine.value != "none", self.quantity.value == SPEEDUP, self.baseline.value == "naive"
-        natural = {run.order or "natural" for run in self._runs} == {"natural"}
-        return {"column_block": sweep.published_speedups()} if all(asked) and natural else {}
+        """The report's speedups of `column_block` over `naive`, in natural order; {} unless the chart shows that."""
+        compared = self.machine.value != "none", self.quantity.value == SPEEDUP, self.baseline.value == "naive"
+        if not all(compared) or {run.order or "natural" for run in self._runs} != {"natural"}:
+            return {}
+        return {"column_block": [point for point in sweep.published_speedups() if self._in_range(point[0])]}
 
     def draw_charts(self, rows):
-        estimated = f"{'' if self._way_of_star() == FULL else 'this launch on '}{self.gpu.value}, estimated"
-        beside = self._values(self._on_record(FULL)) if self.way.value == RUN else {}
-        ran = (sweep.ESTIMATED, estimated)
+        runs, estimates = {}, self.curves()
         if self.way.value == RUN:
-            ran = sweep.NOW, f"{' and '.join(dict.fromkeys(map(machine_of, rows)))}, this run"
+            runs, estimates = estimates, self._values(self._on_record(FULL))
+        ran_on = " and ".join(dict.fromkeys(map(machine_of, rows)))
+        estimated = f"{'this launch on ' if self.way.value == LAUNCH else ''}{self.gpu.value}, estimated"
         named = [
-            (*ran, self.curves()),
-            (sweep.ESTIMATED, estimated, beside),
+            (sweep.NOW, f"{ran_on}, this run", runs),
+            (sweep.ESTIMATED, estimated, estimates),
             (sweep.PICKED, estimated, self.picked_points()),
             (sweep.MEASURED, f"{self.machine.value}, measured", self.recorded_curves()),
             (sweep.PUBLISHED, f"{REPORT_GPU}, published", self.published_curve()),
@@ -257,7 +261,7 @@ class SweepPage(Page):
         curves = [
             sweep.Curve(name if len(methods) == 1 else f"{method}, {name}", kind, points)
             for kind, name, of in named
-            for method, points in (of if kind == sweep.PICKED else self._in_range(of)).items()
+            for method, points in of.items()
         ]
         of = next(iter(methods)) if len(methods) == 1 else "each method"
         ax = figures.axes(6.6, 4.1)
@@ -271,10 +275,6 @@ class SweepPage(Page):
             ax=ax,
         )
         self.chart.show(ax.figure, [run.method for run in self._runs], sweep.points_of(curves, self.quantity.value))
-
-    def _in_range(self, curves):
-        low, high = self.limits.value
-        return {name: [point for point in points if low <= point[0] <= high] for name, points in curves.items()}
 
     def note_of(self, rows):
         caution = caution_for(self.gpu.value) if self.star or self.way.value != RUN else ""
