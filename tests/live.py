@@ -18,7 +18,7 @@ from chromium import CHROMIUM, OPENS
 
 # No name but the server's own is looked up: whatever the pages ask for, nothing leaves this machine.
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-SOON = 240_000  # milliseconds in which a notebook has run, on a machine that is busy, too; less than pytest waits
+SOON = 600_000  # milliseconds in which a notebook has run, on a machine that is busy, too; less than pytest waits
 SHOWN = "window.jupyterapp?.shell?.currentWidget?.content?.widgets?.length > 1"
 RUN = """() => { window.done = null; (async () => {
   const { commands, shell } = window.jupyterapp, widget = shell.currentWidget;
