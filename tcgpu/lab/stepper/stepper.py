@@ -8,7 +8,7 @@ import traitlets
 
 from tcgpu.errors import GraphError
 from tcgpu.lab.stepper.drawing import HEIGHT, WIDTH, draw, shapes_of
-from tcgpu.lab.stepper.frames import Cells, Frame, Lower, Matrix, counted, listed
+from tcgpu.lab.stepper.frames import Cells, Frame, Matrix, counted, listed
 from tcgpu.lab.stepper.stepping import steps
 from tcgpu.player.shapes import table
 from tcgpu.player.widget import Player
@@ -125,8 +125,6 @@ def looks_of(panel) -> str:
         looks = panel.looks
     elif isinstance(panel, Matrix):
         looks = [look for line in panel.looks for look in line if look]
-    elif isinstance(panel, Lower):
-        return f"columns {listed(panel.columns)}"
     else:
         return f"columns {listed(panel.columns)}, {len(panel.read)} read"
     each = ", ".join(f"{looks.count(look)} {look}" for look in dict.fromkeys(looks))
