@@ -95,7 +95,7 @@ def test_the_explorer_counts_a_visitors_graph(live, root, expect, tmp_path):
     panel, player = Panel(page), page.locator(".tcgpu-player")
     live.scroll_to(page, ".tcgpu-player")
     player.get_by_role("button", name="Next").click()
-    expect(player.locator(".count")).to_have_text("step 1 of 6")
+    expect(player.locator(".count")).to_have_text("picture 2 of 7")
 
     live.scroll_to(page, ".tcgpu-explorer")
 

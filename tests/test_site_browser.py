@@ -96,16 +96,16 @@ def test_a_stepper_plays(site, page):
     page.goto((site / "notebooks" / RUN).with_suffix(".html").as_uri())
     player = page.locator(".tcgpu-player").first
     count, drawing = player.locator(".count"), player.locator("svg.drawing")
-    assert count.text_content() == "step 0 of 15"
+    assert count.text_content() == "picture 1 of 16"
     player.locator(".title").click()
     before = drawing.inner_html()
     page.keyboard.press("ArrowRight")
-    assert count.text_content() == "step 1 of 15" and drawing.inner_html() != before
+    assert count.text_content() == "picture 2 of 16" and drawing.inner_html() != before
     drawing.locator("circle").first.hover()
     assert player.locator(".tip").text_content().startswith("vertex ")
-    player.get_by_label("speed").select_option("20 steps/s")
+    player.get_by_label("speed").select_option("20 pictures/s")
     player.get_by_role("button", name="Play").click()
-    page.wait_for_function("document.querySelector('.tcgpu-player .count').textContent === 'step 15 of 15'")
+    page.wait_for_function("document.querySelector('.tcgpu-player .count').textContent === 'picture 16 of 16'")
     assert "15 comparisons, 7 triangles" in player.locator(".caption").text_content()
     player.scroll_into_view_if_needed()
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")

@@ -9,7 +9,8 @@
 A recording is a dict that JSON can hold. Of it the player itself uses:
 
     title, facts     the heading, and the sentences below it
-    words            what a part and a sequence are called: {"part": "kernel", "sequence": "warp"}
+    words            what is called what: {"part": "kernel", "sequence": "warp"}, and where a step is called otherwise
+                     or not counted from 0, {"step": "picture", "first": 1}
     parts            what can be picked first, if there are several, each with
         name, note
         views        the panels, from top to bottom, on the left ("side": "left") or on the right. The "kind" names the

@@ -8,7 +8,6 @@ const SECTOR = 32; // bytes
 const SPEEDS = [1, 2, 5, 20]; // steps a second
 const MOST_COLUMNS = 500; // of a warp's picture at a time
 const KEYS = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last", " ": "play" };
-const KEYS_IN_WORDS = "Keys: arrow left and right for a step, Home and End for the first and the last, space to play.";
 
 // Returns the player. `moved(step)` is called whenever another step is shown.
 export function play(root, recording, moved = () => {}) {
@@ -74,6 +73,7 @@ class Player {
   constructor(root, recording, moved) {
     this.root = root;
     this.recording = recording;
+    this.words = { step: "step", first: 0, ...recording.words };
     this.moved = () => {}; // not before the first step is shown
     this.step = 0;
     this.speed = 2; // steps a second
@@ -106,7 +106,7 @@ class Player {
   }
 
   controls() {
-    const { words, parts } = this.recording;
+    const { words, recording: { parts } } = this;
     const names = parts.map((part) => part.name);
     const part = select(words.part, names, 0, (number) => this.pickPart(number));
     const sequence = select(words.sequence, [], 0, (number) => this.pickSequence(number));
@@ -116,25 +116,26 @@ class Player {
     const button = (text, action, title) => make("button", { title, onclick: () => this.act(action) }, text);
     this.playing = button("Play", "play", "play or pause (space)");
     const buttons = [
-      button("First", "first", "first step (Home)"),
-      button("Back", "back", "one step back (left arrow)"),
+      button("First", "first", `first ${words.step} (Home)`),
+      button("Back", "back", `one ${words.step} back (left arrow)`),
       this.playing,
-      button("Next", "next", "one step on (right arrow)"),
-      button("Last", "last", "last step (End)"),
+      button("Next", "next", `one ${words.step} on (right arrow)`),
+      button("Last", "last", `last ${words.step} (End)`),
     ];
     const moved = () => this.go(Number(this.slider.value));
-    this.slider = make("input", { type: "range", min: 0, "aria-label": "step", oninput: moved });
+    this.slider = make("input", { type: "range", min: 0, "aria-label": words.step, oninput: moved });
     this.count = make("output", { class: "count" });
-    const speeds = SPEEDS.map((speed) => `${counted(speed, "step")}/s`);
+    const speeds = SPEEDS.map((speed) => `${counted(speed, words.step)}/s`);
     const speed = select("speed", speeds, SPEEDS.indexOf(this.speed), (number) => this.setSpeed(SPEEDS[number]));
     const together = make("span", { class: "buttons" }, ...buttons);
-    const attributes = { class: "controls", role: "group", "aria-label": "steps" };
+    const attributes = { class: "controls", role: "group", "aria-label": `${words.step}s` };
     return make("div", attributes, part, sequence, together, this.slider, this.count, speed);
   }
 
   pickPart(number) {
     this.part = this.recording.parts[number];
-    this.note.textContent = `${this.part.note} ${KEYS_IN_WORDS}`.trim();
+    const keys = `arrow left and right for a ${this.words.step}, Home and End for the first and the last, space to play`;
+    this.note.textContent = `${this.part.note} Keys: ${keys}.`.trim();
     this.source = this.part.views.find((view) => view.kind === "source")?.rows;
     this.shown = this.part.views.map((view) => new VIEWS[view.kind](this, view));
     const column = (side) => make("div", { class: `column ${side}` },
@@ -156,7 +157,9 @@ class Player {
     const { steps, name } = this.sequence;
     this.step = Math.min(Math.max(step, 0), Math.max(0, steps - 1));
     this.slider.value = this.step;
-    this.count.textContent = steps ? `step ${withCommas(this.step)} of ${withCommas(steps - 1)}` : "no steps";
+    const { step: word, first } = this.words;
+    const [number, last] = [this.step + first, steps - 1 + first].map(withCommas);
+    this.count.textContent = steps ? `${word} ${number} of ${last}` : `no ${word}s`;
     this.slider.setAttribute("aria-valuetext", `${this.count.textContent}, ${name}`);
     this.show();
     this.moved(this.step);

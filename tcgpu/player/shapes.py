@@ -57,7 +57,6 @@ LOOKS = {
     "chosen": Look(("#90b4dc", "#3d6ea3")),
     "odd": Look(FAINT),
     "even": Look(("#edf2f7", "#273140")),
-    "band": Look(POINT, opacity=0.15),
     "old": Look(DATA, opacity=0.09),
     "new": Look(POINT, opacity=0.4),
     "outline": Look(border=INK, width=2.5),

@@ -279,11 +279,11 @@ def test_the_stepper_in_jupyterlab(lab, expect):
     stepper = page.locator(".tcgpu-player")
     count, drawing = stepper.locator(".count"), stepper.locator("svg.drawing")
     expect(drawing).to_be_visible()
-    expect(count).to_have_text("step 0 of 6")
+    expect(count).to_have_text("picture 1 of 7")
     before = drawing.inner_html()
     stepper.locator(".title").click()
     page.keyboard.press("ArrowRight")
-    expect(count).to_have_text("step 1 of 6")
+    expect(count).to_have_text("picture 2 of 7")
     assert drawing.inner_html() != before
     cells = page.locator(".jp-Cell:visible").count()
     for focused in (stepper.get_by_role("slider"), stepper.get_by_role("button", name="Next")):
@@ -291,7 +291,7 @@ def test_the_stepper_in_jupyterlab(lab, expect):
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowLeft")
         page.keyboard.press("ArrowRight")
-    expect(count).to_have_text("step 3 of 6")
+    expect(count).to_have_text("picture 4 of 7")
     assert page.locator(".jp-Cell:visible").count() == cells  # JupyterLab would have collapsed the section
     page.keyboard.press("End")
     expect(stepper.locator(".caption")).to_contain_text("8 look-ups, 7 triangles")
@@ -317,7 +317,7 @@ def test_voila_makes_a_page_of_it(lab, expect):
     assert [row["triangles"] for row in panel.saved()] == ["450", "450"]
     stepper = page.locator(".tcgpu-player")
     stepper.get_by_role("button", name="Next").click()
-    expect(stepper.locator(".count")).to_have_text("step 1 of 6")
+    expect(stepper.locator(".count")).to_have_text("picture 2 of 7")
     lab.screenshot(page, "explorer_voila")
 
     # links to other notebooks are of pages that Voila makes, too

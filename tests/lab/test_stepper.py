@@ -18,7 +18,7 @@ from tcgpu.errors import GraphError
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.lab import stepper
 from tcgpu.lab.stepper import frames, search_steps
-from tcgpu.lab.stepper.frames import LOOKS, Cells, Lower, Matrix, RowIdx
+from tcgpu.lab.stepper.frames import LOOKS, Cells, Matrix, RowIdx
 from tcgpu.registry import METHODS
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
@@ -99,10 +99,9 @@ def test_every_cell_has_a_known_style(method, knobs):
             elif isinstance(panel, Matrix):
                 assert [len(line) for line in panel.looks] == [len(panel.columns)] * len(panel.rows)
                 assert {look for line in panel.looks for look in line} <= {*LOOKS, ""}
-            elif isinstance(panel, RowIdx):
-                assert all(0 <= position < frame.scene.graph.m for position in panel.read)
             else:
-                assert isinstance(panel, Lower) and set(panel.looks.values()) <= set(LOOKS)
+                assert isinstance(panel, RowIdx)
+                assert all(0 <= position < frame.scene.graph.m for position in panel.read)
 
 
 @every_method

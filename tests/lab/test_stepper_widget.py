@@ -100,13 +100,13 @@ def naive():
     return tcgpu.step(SMALL, "naive")
 
 
-def test_step_returns_a_stepper_whose_repr_counts_steps_and_triangles(naive):
+def test_step_returns_a_stepper_whose_repr_counts_pictures_and_triangles(naive):
     assert isinstance(naive, stepper.Stepper)
-    steps, last = len(naive.frames), naive.frames[-1]
+    pictures, last = len(naive.frames), naive.frames[-1]
     found = f"{len(last.triangles)} triangles, {last.lookups} comparisons"
-    assert repr(naive).startswith(f"<Stepper naive: {steps} steps, {found}>\n")
+    assert repr(naive).startswith(f"<Stepper naive: {pictures} pictures, {found}>\n")
     alone = tcgpu.step(tcgpu.generate.clique(3), "bitmap", column=0)
-    assert repr(alone).startswith("<Stepper bitmap: 4 steps, 1 triangle, 1 look-up>\n")
+    assert repr(alone).startswith("<Stepper bitmap: 4 pictures, 1 triangle, 1 look-up>\n")
 
 
 def drawing_of(recording):
@@ -154,7 +154,7 @@ def test_a_stored_notebook_has_the_first_frame_as_picture_and_text(naive):
     assert data["text/plain"] == repr(naive)
     first = naive.frames[0]
     title, *rest = repr(naive).splitlines()[1:]
-    assert title == f"Step 0: {first.title}" and first.caption in re.sub(r"\s+", " ", " ".join(rest))
+    assert title == f"Picture 1: {first.title}" and first.caption in re.sub(r"\s+", " ", " ".join(rest))
     for panel in first.panels:
         assert any(line.startswith(f"  {panel.label}: ") for line in rest)
 
@@ -185,7 +185,7 @@ def test_texts_of_a_recording_cannot_end_its_page():
     [
         (tcgpu.generate.empty(4), {}, "nothing to step through"),
         (CLUB, {"column": 33}, "nothing to step through"),
-        (tcgpu.generate.clique(28), {"method": "thread_search"}, "more than 4,000 steps"),
+        (tcgpu.generate.clique(28), {"method": "thread_search"}, "more than 4,000 pictures"),
     ],
 )
 def test_too_few_or_too_many_steps_are_refused(graph, knobs, complaint):

@@ -160,20 +160,22 @@ def value_of(control):
     return control.number if isinstance(control, NumberField) else control.value
 
 
-def form_settings(label, help_text, width, tooltip=None):
-    """The settings of a control in a row of a form.
+def form_control(label, help_text, value, *, choices=(), tooltip=None, **of_field):
+    """A control of a form: a list of `choices`, or else a NumberField with these settings. Its `row` has the help text.
 
-    Give them to it when it is made: a browser that hears of new ones drops what is being typed into the field.
+    It gets all settings when it is made: a browser that hears of new ones drops what is being typed into the field.
     """
-    style, layout = {"description_width": LABEL_WIDTH}, {"width": f"{width}px", "flex": "0 0 auto"}
-    return {"description": label, "tooltip": tooltip or help_text, "style": style, "layout": layout}
-
-
-def row(control, help_text):
-    """A row of a form: a control and, if it has one, its slider, help text."""
-    slider = [control.slider] if isinstance(control, NumberField) and control.slider else []
+    kind = widgets.Dropdown if choices else NumberField
+    settings = {"options": choices, "value": value} if choices else {"value": value} | of_field
+    width = LIST_WIDTH if choices else FIELD_WIDTH
+    control = kind(
+        description=label, tooltip=tooltip or help_text, style={"description_width": LABEL_WIDTH},
+        layout={"width": f"{width}px", "flex": "0 0 auto"}, **settings,
+    )  # fmt: skip
+    slider = [control.slider] if getattr(control, "slider", None) else []
     help_box = text(help_text, "tcgpu-help", flex="1 1 108px")
-    return box([control, *slider, help_box], "tcgpu-row", kind=widgets.HBox, flex="none")
+    control.row = box([control, *slider, help_box], "tcgpu-row", kind=widgets.HBox, flex="none")
+    return control
 
 
 def check_known(what, value, values):

@@ -112,11 +112,11 @@ class GraphCard(widgets.VBox):
         pages = [self._bundled_page(), self._generated_page(), self._file_page(), self.given_page]
         self._stack = widgets.Stack(pages, selected_index=0)
         self.facts = elements.text("", "tcgpu-help", min_height="52px")
-        order_settings = elements.form_settings("order", "of the vertices", elements.LIST_WIDTH)
-        self.order = widgets.Dropdown(options=ORDERS, **order_settings)
-        self.order.value = elements.check_known("order", order or DEFAULT, ORDERS.values())
-        order_row = elements.row(self.order, "of the vertices")
-        super().__init__([elements.text("Graph", "tcgpu-heading"), self.source, self._stack, self.facts, order_row])
+        order = elements.check_known("order", order or DEFAULT, ORDERS.values())
+        self.order = elements.form_control("order", "of the vertices", order, choices=ORDERS)
+        super().__init__(
+            [elements.text("Graph", "tcgpu-heading"), self.source, self._stack, self.facts, self.order.row]
+        )
         self.add_class("tcgpu-card")
         if graph is not None:
             self._pick(graph)
@@ -244,7 +244,6 @@ class GraphCard(widgets.VBox):
                 continue
             value = FIRST_VALUES[generator].get(name, parameter.default)
             controls[name] = _control(name, value)
-            controls[name].row = elements.row(controls[name], PARAMETERS[name][1])
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
 
@@ -273,8 +272,7 @@ def _control(name, value):
     (kind, *values), help_text = PARAMETERS[name]
     label = name.replace("_", " ")
     if kind == "choice":
-        settings = elements.form_settings(label, help_text, elements.LIST_WIDTH)
-        return widgets.Dropdown(options=values, value=value, **settings)
+        return elements.form_control(label, help_text, value, choices=values)
     low, high, *step = values
     steps = ()
     if kind == "number":
@@ -285,8 +283,8 @@ def _control(name, value):
         decades = [digit * 10**zeros for zeros in range(len(str(high))) for digit in (1, 2, 5)]
         steps = [step for step in decades if low <= step <= high]
     check = elements.check_number if kind == "number" else check_integer
-    settings = elements.form_settings(label, help_text, elements.FIELD_WIDTH)
-    return elements.NumberField(value, lambda entered: check(label, entered, low, high), tuple(steps), **settings)
+    settings = {"check": lambda entered: check(label, entered, low, high), "steps": tuple(steps)}
+    return elements.form_control(label, help_text, value, **settings)
 
 
 def _read_uploaded(path):

@@ -62,17 +62,13 @@ class MethodCard(widgets.VBox):
         """A control for each knob: a list for a few choices, else a field."""
         controls = {}
         for knob in METHODS[method].declared:
-            width = elements.LIST_WIDTH if knob.choices else elements.FIELD_WIDTH
-            tooltip = f"{knob.help}: {knob.values}"
-            settings = elements.form_settings(knob.name.replace("_", " "), knob.help, width, tooltip)
-            if knob.choices:
-                options = [(str(choice), choice) for choice in knob.choices]
-                control = widgets.Dropdown(options=options, value=knob.default, **settings)
-            else:
+            settings = {"choices": [(str(choice), choice) for choice in knob.choices]}
+            if not knob.choices:
                 default = "automatic" if knob.default is None else f"{knob.default:g}"
-                control = elements.NumberField(knob.default, knob.check, placeholder=default, **settings)
-            controls[knob.name] = control
-            control.row = elements.row(control, knob.help)
+                settings = {"check": knob.check, "placeholder": default}
+            controls[knob.name] = elements.form_control(
+                knob.name.replace("_", " "), knob.help, knob.default, tooltip=f"{knob.help}: {knob.values}", **settings
+            )
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
 

@@ -209,14 +209,11 @@ class SweepPage(Page):
         return self._values([row for row in self.star if row["edges"]])
 
     def _values(self, rows):
+        """Rows as points: curve -> [(nonzeros per column, speedup or nanoseconds per edge)]."""
         times, machines = {}, {}
         for row in rows:
             times.setdefault(row["curve"], {})[row["nonzeros"]] = _edge_time(row)
             machines[row["curve"]] = machine_of(row)
-        return self._compared(times, machines)
-
-    def _compared(self, times, machines):
-        """Method -> its points; times: method -> nonzeros per column -> nanoseconds per edge."""
         if self.quantity.value == EDGE_TIME:
             return {name: sorted(points.items()) for name, points in times.items()}
         base, machine = times.get(self.baseline.value, {}), machines.get(self.baseline.value)
@@ -228,12 +225,13 @@ class SweepPage(Page):
 
     def recorded_curves(self) -> dict[str, list[tuple[float, float]]]:
         """The record of the picked GPU, of the same launches as those of the picked methods: method -> its points."""
-        rows, times = self._records.get(self.machine.value, ()), {}
-        rows = [row for row in rows if self._in_range(row["nonzeros_per_column"])]
-        for run in self._runs_of(self.way.value):
-            if points := {row["nonzeros_per_column"]: _edge_time(row) for row in _of_launch(rows, run)}:
-                times[run.label] = points
-        return self._compared(times, dict.fromkeys(times))
+        rows, runs = self._records.get(self.machine.value, ()), self._runs_of(self.way.value)
+        found = [
+            row | {"curve": run.label, "nonzeros": row["nonzeros_per_column"]}
+            for run in runs
+            for row in _of_launch(rows, run)
+        ]
+        return self._values([row for row in found if self._in_range(row["nonzeros"])])
 
     def published_curve(self) -> dict[str, list[tuple[float, float]]]:
         """The report's speedups of `column_block` over `naive`, in natural order; {} unless the chart shows that."""

@@ -4,7 +4,8 @@ A frame is one round of some lanes, each with one row or, if the kernel has four
 groups of lanes of a block or warp take nonzeros at the same time; the frames show them one after the other.
 """
 
-from tcgpu.lab.stepper.frames import REGISTERS, SHARED, RowIdx, bits, cells, counted, listed, positions
+from tcgpu.kernels.device.search import first_from
+from tcgpu.lab.stepper.frames import REGISTERS, SHARED, RowIdx, bits, cells, counted, listed, positions, run_noted
 
 LOADS = 4  # of a lane in flight at a time, in Bisson and Fatica's kernels
 NOTHING = "Column {} is empty, there is nothing to look up."
@@ -130,21 +131,11 @@ def register_steps(builder, j, edges, *, registers):
             hits.update({row}.intersection(own))
             caption = f"Row {row} of column {i} is compared with all registers"
             if not kept:
-                low, steps = first_not_below(own, low, row)
+                low, read = run_noted(first_from, own, own, low, len(own) - 1, row)
                 looks = {"done": range(low), "looked": [low], "hit": positions(own, hits)}
-                caption = f"Row {row} of column {i} is searched for, in {counted(steps, 'step')}"
+                caption = f"Row {row} of column {i} is searched for, in {counted(len(read), 'step')}"
             caption += ", and found." if row in own else ", and not found."
             yield look_up(builder, title, i, j, caption, panels(i, q, hits, compared=bool(kept), **looks), [row], own)
-
-
-def first_not_below(rows, low, row):
-    """The first position from `low` on, at most the last, whose row is `row` or more; and the steps of the search."""
-    high, steps = len(rows) - 1, 0
-    while low < high:
-        middle = (low + high) >> 1
-        low, high = (middle + 1, high) if rows[middle] < row else (low, middle)
-        steps += 1
-    return low, steps
 
 
 def look_up(builder, title, i, j, caption, panels, keys=(), rows=(), there=()):

@@ -8,13 +8,13 @@ import textwrap
 import numpy as np
 
 from tcgpu.figures import Picture
-from tcgpu.lab.stepper.frames import GLOBAL, SHARED, Cells, Frame, Lower, Matrix, RowIdx, counted
+from tcgpu.lab.stepper.frames import GLOBAL, SHARED, Cells, Frame, Matrix, RowIdx, counted
 from tcgpu.player import shapes
 from tcgpu.player.shapes import Shape
 
 MEANINGS = {
     "there": "stored", "stored": "stored", "looked": "looked at", "miss": "looked up, not found", "hit": "triangle",
-    "done": "done", "empty": "nothing stored", "plain": "",
+    "done": "done", "empty": "nothing stored", "chosen": "nothing stored",
 }  # fmt: skip
 LEGEND = {"there": "stored", "looked": "looked at", "miss": "not found", "hit": "triangle", "done": "done"}
 LEGEND_OF_TRACE = {"there": "stored, or written now", "looked": "read now"}
@@ -29,8 +29,7 @@ LABEL, BETWEEN = 27, 12  # a panel's label; from one panel to the next
 GAP = 10  # between words
 BRANCH = 42  # from one level of a search tree to the next
 STRIP = 20  # height of `row_idx`, and most of the width of an element
-LOWER = 145  # sides of L
-SMALLEST = 15  # cell of a matrix, at least
+SMALLEST = 4  # cell of a matrix, at least
 ABOVE = LABEL + 25  # a matrix
 HEADING, CAPTION = 56, 24  # of a still picture: the height of the heading, and of a line of the caption
 PER_CAPTION_LINE = 118  # letters
@@ -168,7 +167,7 @@ def panel_height(panel):
         return LABEL + tree_height(panel) + count * sum(line_heights(panel))
     if isinstance(panel, Matrix):
         return ABOVE + SMALLEST * size_of(panel)[0]
-    return LABEL + STRIP + 5 if isinstance(panel, RowIdx) else LOWER + 10
+    return LABEL + STRIP + 5
 
 
 def tree_height(cells):
@@ -239,20 +238,6 @@ def draw_row_idx(pen, panel, top, width, height, graph):
         pen.box(look, side * k + 0.4, top + LABEL, side - 0.8, STRIP, f"row_idx[{k}] = {row}, in column {column}{read}")
 
 
-def draw_lower(pen, lower, top, width, height, graph):
-    """Draw L and its label: nonzeros as squares, highlighted columns as bands."""
-    side, left, top = LOWER / max(1, graph.n), LABEL, top + 5
-    for j in lower.columns:
-        pen.box("band", left + j * side, top, side, LOWER)
-    for i, j in zip(*(end.tolist() for end in graph.edges()), strict=True):
-        look = {"looked": "looked", "hit": "hit"}.get(lower.looks.get((i, j)), "stored")
-        pen.box(
-            look, left + j * side + 0.3, top + i * side + 0.3, side - 0.6, side - 0.6, f"nonzero ({i}, {j})", layer=1
-        )
-    bottom = top + LOWER
-    pen.line("edge", [(left, top), (left, bottom), (left + LOWER, bottom), (left, top)], layer=1)
-
-
 def size_of(matrix):
     """Rows and columns that a matrix needs space for."""
     return max(matrix.room[0], len(matrix.rows), 1), max(matrix.room[1], len(matrix.columns), 1)
@@ -294,4 +279,4 @@ def draw_matrix(pen, matrix, top, width, height, graph):
         pen.text("looked bold", x, y, letters, text, layer=5)
 
 
-DRAW = {Cells: draw_cells, RowIdx: draw_row_idx, Lower: draw_lower, Matrix: draw_matrix}
+DRAW = {Cells: draw_cells, RowIdx: draw_row_idx, Matrix: draw_matrix}

@@ -8,6 +8,7 @@ Every cell, vertex and bit of a frame has a *look*, with the same meaning everyw
     hit      part of a triangle
     done     no longer needed
     empty    nothing is stored here
+    stored, chosen    in L: a nonzero, and where there is none in a column that is worked on
 """
 
 from bisect import bisect_left
@@ -17,7 +18,7 @@ import numpy as np
 
 from tcgpu.graph import Graph
 
-LOOKS = ("there", "done", "looked", "miss", "hit", "empty")
+LOOKS = ("there", "done", "looked", "miss", "hit", "empty", "stored", "chosen")
 GLOBAL, SHARED, REGISTERS = "global memory", "shared memory", "registers"
 BOX = np.array([3.1, 4.0])  # inches, in which the vertices of a scene are
 
@@ -77,15 +78,6 @@ class RowIdx:
     columns: tuple
     read: tuple = ()
     label = "row_idx"
-
-
-@dataclass(frozen=True)
-class Lower:
-    """The strictly lower triangular matrix L in small: highlighted columns, and the looks of nonzeros (i, j)."""
-
-    columns: tuple
-    looks: dict = field(default_factory=dict)
-    label = "L"
 
 
 @dataclass(frozen=True)
@@ -178,15 +170,47 @@ class FrameBuilder:
 def cells(label, values, look="there", *, there=(), done=(), looked=(), miss=(), hit=(), **more):
     """Cells with these values, all with one look except at the given positions; `more`: other fields of Cells."""
     looks = [look] * len(values)
-    for other, at in zip(LOOKS[:-1], (there, done, looked, miss, hit), strict=True):
+    for other, at in zip(LOOKS, (there, done, looked, miss, hit), strict=False):
         for position in at:
             looks[position] = other
     return Cells(label, tuple(values), tuple(looks), **more)
 
 
+class Noted:
+    """Values that note the positions at which they are read."""
+
+    def __init__(self, values):
+        self.values, self.read = values, []
+
+    def __getitem__(self, position):
+        self.read.append(int(position))
+        return self.values[position]
+
+
+def run_noted(function, values, *args):
+    """What a kernel's device function returns, and the positions of `values` that it reads. args: its arguments."""
+    noted = Noted(values)
+    found = function.py_func(*[noted if arg is values else arg for arg in args])
+    return int(found), noted.read
+
+
+def compared_by(function, values, *args):
+    """As `run_noted`, for a function that compares: the positions two by two."""
+    found, read = run_noted(function, values, *args)
+    return found, list(zip(read[::2], read[1::2], strict=True))
+
+
 def positions(rows, chosen):
     """The positions of the rows that are in `chosen`."""
     return [k for k, row in enumerate(rows) if row in chosen]
+
+
+def lower(graph, columns, looks):
+    """The strictly lower triangular matrix L: its nonzeros, with the looks of some (i, j), and the cells of columns."""
+    looks = dict.fromkeys(zip(graph.row_idx.tolist(), graph.col_of.tolist(), strict=True), "stored") | looks
+    vertices = tuple(range(graph.n))
+    lines = [[looks.get((i, j), "chosen" if j < i and j in columns else "") for j in vertices] for i in vertices]
+    return Matrix("L", vertices, vertices, lines, memory="")
 
 
 def bits(label, rows, first, size, word, memory, *, keys=(), hits=(), written=False):

@@ -1,9 +1,15 @@
-"""Methods that merge two sorted lists of rows. A frame is a comparison of two rows; in `merge_path` one per lane."""
+"""Methods that merge two sorted lists of rows. A frame is a comparison of two rows; in `merge_path` one per lane.
+
+Which rows are compared, the kernels' own functions say: they run here, and what they read is noted.
+"""
 
 from dataclasses import replace
 
+from tcgpu.kernels.device.merge import common_values
+from tcgpu.kernels.device.search import last_up_to
 from tcgpu.kernels.report.column_block import longest_group
-from tcgpu.lab.stepper.frames import SHARED, Lower, Matrix, RowIdx, counted, listed
+from tcgpu.kernels.tricore.merge_path import matches, steps_right
+from tcgpu.lab.stepper.frames import SHARED, Matrix, RowIdx, compared_by, counted, listed, lower, run_noted
 
 
 def naive(builder, e):
@@ -47,27 +53,18 @@ def merge_tile(builder, nonzeros, group, rows, tile, threads, room):
     )
     copied = replace(builder.pointed(**shown, window=tile), looks=("looked",) * len(tile))
     nothing = builder.pointed("column i", range(0), range(0))
-    yield builder.frame(f"block of {name}", caption, (copied, nothing, RowIdx(group, tile), Lower(group)), looked=group)
+    panels = copied, nothing, RowIdx(group, tile), lower(builder.graph, group, {})
+    yield builder.frame(f"block of {name}", caption, panels, looked=group)
     for k, e in enumerate(merged):
         if e in nonzeros:
             (i, j), thread = builder.ends[e], k % threads
-            steps = search_steps(col_ptr, group.start, group.stop, e)
+            steps = len(run_noted(last_up_to, col_ptr, col_ptr, group.start, group.stop, e)[1])
             caption = (
                 f"Thread {thread} takes nonzero {e} and finds its column, {j}, in {counted(steps, 'step')} of binary "
                 f"search in col_ptr. Its row is {i}."
             )
             title = f"block of {name}, thread {thread}, nonzero ({i}, {j})"
             yield from merge(builder, title, caption, e, tile=shown, group=group)
-
-
-def search_steps(col_ptr, first, last, e):
-    """How often a binary search halves the columns first..last-1 until it finds that of nonzero e."""
-    steps = 0
-    while last - first > 1:
-        middle = (first + last) >> 1
-        first, last = (middle, last) if col_ptr[middle] <= e else (first, middle)
-        steps += 1
-    return steps
 
 
 def merge(builder, title, beginning, e, *, tile=None, group=None, front=(), below=None):
@@ -92,7 +89,7 @@ def merge(builder, title, beginning, e, *, tile=None, group=None, front=(), belo
         if not front:
             looked = [(i, j)] if p is None else [(i, j), (row_idx[p], j), (row_idx[q], i)]
             hit = [(k, v) for k in hits for v in (i, j)]
-            yield Lower(group or columns, dict.fromkeys(looked, "looked") | dict.fromkeys(hit, "hit"))
+            yield lower(builder.graph, group or columns, dict.fromkeys(looked, "looked") | dict.fromkeys(hit, "hit"))
 
     if of_j and of_i:
         beginning += f" Pointer p begins at row {row_idx[of_j[0]]}, the first after row {i} in column {j}; "
@@ -100,19 +97,18 @@ def merge(builder, title, beginning, e, *, tile=None, group=None, front=(), belo
     else:
         beginning += nothing_to_merge(i, j, of_j)
     yield builder.frame(title, beginning, panels(), nonzero=(i, j))
-    p, q, hits = of_j.start, of_i.start, set()
-    while p < of_j.stop and q < of_i.stop:
-        x, y, at = row_idx[p], row_idx[q], (p, q)
-        p, q = p + (x <= y), q + (y <= x)
+    hits, both = set(), (row_idx, of_j.start, of_j.stop, row_idx, of_i.start, of_i.stop)
+    for p, q in compared_by(common_values, row_idx, *both)[1]:
+        x, y = row_idx[p], row_idx[q]
         if x == y:
             hits.add(x)
             caption = f"p and q are both at row {x}: columns {j} and {i} share it. Both advance."
         else:
             caption = f"p is at row {x}, q at row {y}. {min(x, y)} is smaller, so {'p' if x < y else 'q'} advances."
-        ended = [v for v, end in ((j, p == of_j.stop), (i, q == of_i.stop)) if end]
+        ended = [j] * (x <= y and p + 1 == of_j.stop) + [i] * (y <= x and q + 1 == of_i.stop)
         if ended:
             caption += f" That is the end of column {listed(ended)}: nothing more can be shared."
-        yield builder.frame(title, caption, panels(*at, hits), nonzero=(i, j), there=(x, y), edges=((x, j), (y, i)),
+        yield builder.frame(title, caption, panels(p, q, hits), nonzero=(i, j), there=(x, y), edges=((x, j), (y, i)),
                             found=[(j, i, x)] if x == y else [], lookups=1)  # fmt: skip
 
 
@@ -134,18 +130,14 @@ def merge_path(builder, e, *, lanes):
     steps = len(right) + len(down)
     part = -(-steps // lanes)
     cuts = [min(lane * part, steps) for lane in range(lanes)]
-    low = [max(0, cut - len(down)) for cut in cuts]  # where each lane may start on its diagonal:
-    high = [min(cut, len(right)) for cut in cuts]  # columns from low to high of the grid
 
-    def frame(caption, compared=(), corners=None, paths=(), found=()):
+    def frame(caption, corners, compared=(), paths=(), found=()):
         """compared: the cells (row, column) whose rows are compared; corners: where each lane is in the grid."""
         looks = [["empty"] * len(right) for _ in down]
         for y, x in compared:
             looks[y][x] = "looked"
         for y, x in hits:
             looks[y][x] = "hit"
-        if corners is None:  # the middle of what is left of each lane's diagonal
-            corners = [(cut - (a + b) // 2, (a + b) // 2) for cut, a, b in zip(cuts, low, high, strict=True)]
         dots = {}
         for lane, corner in enumerate(corners):
             dots[corner] = f"{dots[corner]} {lane}" if corner in dots else str(lane)
@@ -160,45 +152,48 @@ def merge_path(builder, e, *, lanes):
                              lookups=len(compared))  # fmt: skip
 
     if not right or not down:
-        yield frame(f"Nonzero ({i}, {j}):{nothing_to_merge(i, j, right)}")
+        yield frame(f"Nonzero ({i}, {j}):{nothing_to_merge(i, j, right)}", ())
         return
+
+    def cells_of(function, *args):
+        """What this function of the kernel returns, and the cells that it compares."""
+        found, both = compared_by(function, builder.row_idx, *args)
+        return found, [(q - of_i.start, p - of_j.start) for p, q in both]
+
+    def at(corners_of, step):
+        """Where the lanes are after so many steps, or after all of their own."""
+        return [corners[min(step, len(corners) - 1)] for corners in corners_of]
+
+    row_idx, searched, merged = builder.row_idx, [], []  # lane -> its corner after each step of its search, its merge
+    for cut in cuts:
+        x, probed = cells_of(steps_right, row_idx, of_j.start, len(right), row_idx, of_i.start, len(down), cut)
+        begin = cut - x, x
+        searched.append([*((y + 1, x) for y, x in probed), begin])
+        p, q = of_j.start + x, of_i.start + cut - x
+        _, passed = cells_of(matches, row_idx, p, of_j.stop, row_idx, q, of_i.stop, part)
+        merged.append([begin, *((y, x + 1) if right[x] <= down[y] else (y + 1, x) for y, x in passed)])
     yield frame(
         f"{counted(lanes, 'lane')} take nonzero ({i}, {j}). Its merge takes {steps} steps: {len(right)} to the right, "
         f"past rows of column {j}, and {len(down)} down, past rows of column {i}. Each lane takes {part} of them, from "
-        "where the merge crosses its diagonal."
-    )
-    step = 0
-    while low != high:
-        step += 1
-        searching = [lane for lane in range(lanes) if low[lane] < high[lane]]
-        columns = [(low[lane] + high[lane]) >> 1 for lane in searching]
-        compared = [(cuts[lane] - 1 - x, x) for lane, x in zip(searching, columns, strict=True)]
-        for lane, (y, x) in zip(searching, compared, strict=True):
-            if right[x] <= down[y]:
-                low[lane] = x + 1
-            else:
-                high[lane] = x
+        "where the merge crosses its diagonal.", at(searched, 0),
+    )  # fmt: skip
+    for step in range(1, max(map(len, searched))):
+        searching = [lane for lane, corners in enumerate(searched) if step < len(corners)]
+        compared = [(y - 1, x) for y, x in (searched[lane][step - 1] for lane in searching)]
         caption = (
             f"Each lane searches its diagonal for the point where the merge crosses it: step {step}, of the lanes "
             f"{listed(searching)}. Each compares a row of column {j} with a row of column {i}. If the latter is "
             "smaller, the point is further left, else further right."
         )
-        yield frame(caption, compared)
-    at = [(cut - x, x) for cut, x in zip(cuts, low, strict=True)]
-    paths = [[corner] for corner in at]
-    for step in range(1, part + 1):
-        moving = [lane for lane, (y, x) in enumerate(at) if y < len(down) and x < len(right)]
-        if not moving:
-            return  # all lanes are at the end of a column
-        compared = [at[lane] for lane in moving]
+        yield frame(caption, at(searched, step), compared)
+    for step in range(1, max(map(len, merged))):
+        compared = [corners[step - 1] for corners in merged if step < len(corners)]
         equal = [(y, x) for y, x in compared if right[x] == down[y]]
         hits += equal
-        for lane, (y, x) in zip(moving, compared, strict=True):
-            at[lane] = (y, x + 1) if right[x] <= down[y] else (y + 1, x)
-            paths[lane].append(at[lane])
         pairs = listed(f"{right[x]} with {down[y]}" for y, x in compared)
         caption = (
             f"Step {step} of {part}, all lanes at the same time. Compared: {pairs}. If the row of column {i} is "
             "smaller, the lane goes down, else right."
         )
-        yield frame(caption, compared, at, [tuple(path) for path in paths], [(j, i, right[x]) for _, x in equal])
+        paths = [corners[: step + 1] for corners in merged]
+        yield frame(caption, at(merged, step), compared, paths, [(j, i, right[x]) for _, x in equal])

@@ -8,7 +8,7 @@ import traitlets
 
 from tcgpu.errors import GraphError
 from tcgpu.lab.stepper.drawing import HEIGHT, WIDTH, draw, shapes_of
-from tcgpu.lab.stepper.frames import Cells, Frame, Lower, Matrix, counted, listed
+from tcgpu.lab.stepper.frames import Cells, Frame, Matrix, counted, listed
 from tcgpu.lab.stepper.stepping import steps
 from tcgpu.player.shapes import table
 from tcgpu.player.widget import Player
@@ -26,7 +26,7 @@ def step(
     edge: tuple[int, int] | None = None,
     **knobs,
 ) -> "Stepper":
-    """Show how a method counts the triangles of a small graph, step by step.
+    """Show how a method counts the triangles of a small graph, picture by picture.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def step(
         A Graph, or anything else that `tcgpu.count` takes, of at most 64 vertices and 400 edges.
     method
         A name from `tcgpu.methods()`, except "cpu"; or a Method of your own, of which each step of a warp that accesses
-        memory is shown: which lanes access which elements.
+        memory is a picture: which lanes access which elements.
     order
         How the vertices are numbered: by default as given, for "adaptive" by degree.
     column, edge
@@ -59,14 +59,14 @@ def step(
     shown = steps(graph, method, order=order, column=column, edge=edge, **knobs)
     frames = list(islice(shown, MAX_FRAMES + 1))
     if len(frames) > MAX_FRAMES:
-        raise GraphError(f"this takes more than {MAX_FRAMES:,} steps: take a smaller graph, or a column of it")
+        raise GraphError(f"this takes more than {MAX_FRAMES:,} pictures: take a smaller graph, or a column of it")
     if not frames:
         raise GraphError("there is nothing to step through: the graph has no edge, or the column no row")
     return Stepper(frames)
 
 
 class Stepper(Player):
-    """A widget that shows one of `frames`: number `step`, from 0. Its text form describes the first frame."""
+    """A widget that shows one of `frames`, each a picture: `frames[step]`. Its text form describes the first."""
 
     def __init__(self, frames: Sequence[Frame]):
         self.frames = list(frames)
@@ -84,7 +84,7 @@ class Stepper(Player):
 
 def recording(frames: Sequence[Frame]) -> dict:
     """Return frames as a recording; see `tcgpu.player` for what a recording is."""
-    scene, last = frames[0].scene, len(frames) - 1
+    scene = frames[0].scene
     columns = {
         "title": [frame.title for frame in frames],
         "caption": [frame.caption for frame in frames],
@@ -94,8 +94,8 @@ def recording(frames: Sequence[Frame]) -> dict:
     picture = {"kind": "picture", "width": WIDTH, "height": HEIGHT, "shapes": shown, "words": scene.method}
     return {
         "title": scene.method,
-        "facts": f"{scene.graph.n} vertices, {scene.graph.m} edges, {scene.graph.order} order; steps 0 to {last}.",
-        "words": {"part": "method", "sequence": "steps of"},
+        "facts": f"{scene.graph.n} vertices, {scene.graph.m} edges, {scene.graph.order} order.",
+        "words": {"part": "method", "sequence": "pictures of", "step": "picture", "first": 1},
         "parts": [
             {
                 "name": scene.method,
@@ -111,8 +111,8 @@ def described(frames: Sequence[Frame]) -> str:
     """Return what a stepper shows as text: the totals, and the first frame with its panels."""
     first, last = frames[0], frames[-1]
     lines = [
-        f"<Stepper {last.scene.method}: {len(frames):,} steps, {', '.join(reversed(last.totals))}>",
-        f"Step 0: {first.title}",
+        f"<Stepper {last.scene.method}: {counted(len(frames), 'picture')}, {', '.join(reversed(last.totals))}>",
+        f"Picture 1: {first.title}",
         *textwrap.wrap(first.caption, 88, initial_indent="  ", subsequent_indent="  "),
         *(f"  {panel.label}: {looks_of(panel)}" for panel in first.panels),
     ]
@@ -125,8 +125,6 @@ def looks_of(panel) -> str:
         looks = panel.looks
     elif isinstance(panel, Matrix):
         looks = [look for line in panel.looks for look in line if look]
-    elif isinstance(panel, Lower):
-        return f"columns {listed(panel.columns)}"
     else:
         return f"columns {listed(panel.columns)}, {len(panel.read)} read"
     each = ", ".join(f"{looks.count(look)} {look}" for look in dict.fromkeys(looks))
