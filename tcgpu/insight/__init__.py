@@ -24,9 +24,9 @@ from dataclasses import replace
 
 from tcgpu.api import opened
 from tcgpu.errors import KernelError, roomy
-from tcgpu.insight.faults import CheckedRun
+from tcgpu.insight.faults import CheckedRecorder, CheckedRun
 from tcgpu.insight.gpus import PROBED, Gpu, gpu_of, registers_of
-from tcgpu.insight.recorder import record
+from tcgpu.insight.recorder import Recorder
 from tcgpu.insight.result import Launch, Trace, Traces
 from tcgpu.kernels import Run, Step, simulated
 from tcgpu.progress import part
@@ -34,7 +34,7 @@ from tcgpu.registry import Method, choose, knobs_by_method, on_engine
 
 __all__ = ["Trace", "Traces", "trace", "trace_launch", "trace_plan"]
 
-SLOWDOWN = 4  # of the simulator while it records
+SLOWDOWN, SLOWDOWN_WITH_FAULTS = 4, 6  # of the simulator while it records
 
 
 @roomy
@@ -93,54 +93,48 @@ def trace(
     chosen = choose(method, "sim", order, knobs)
     with on_engine(chosen, "sim", max_seconds):
         prepared = chosen.prepare(opened(graph), order)
-        plan = chosen.plan(prepared, **knobs)
-        found, runs = None, 2 if faults else 1
-        check_time(plan, runs)
-        if faults:
-            with part(0, runs):
-                found = faults_of(plan)
-        with part(runs - 1, runs):
-            launches, run = trace_plan(plan, device)
+        launches, run = trace_plan(chosen.plan(prepared, **knobs), device, faults)
+        found = run.faults if faults else None
         return Trace(chosen.name, prepared, chosen.knobs | knobs, launches, run.result(), gpu, found)
 
 
-def check_time(plan, runs=1):
-    """GraphError if it would take too long to trace a plan in so many runs."""
-    simulated.check(f"tracing {plan.method}", runs * SLOWDOWN * plan.simulated_seconds, "take a smaller graph")
-
-
-def faults_of(plan):
-    """The faults of a plan's launches; KernelError if one of them ends its launch."""
-    checked = CheckedRun(plan)
-    checked.run_all()
-    for fault in checked.faults:
-        if fault.ends:
-            raise KernelError(str(fault))
-    return checked.faults
-
-
-def trace_plan(plan, gpu: Gpu = PROBED) -> tuple[list[Launch], Run]:
+def trace_plan(plan, gpu: Gpu = PROBED, faults: bool = False) -> tuple[list[Launch], Run]:
     """Run a plan in the simulator and trace its launches; returns them and the Run.
 
-    Its scans, which a library does on a GPU, are run, but not traced.
+    Its scans, which a library does on a GPU, are run, but not traced. With `faults` the Run is a CheckedRun;
+    KernelError if a fault ends a launch.
     """
-    check_time(plan)
-    run, launches = replace(plan, setup=()).allocate(), []
+    seconds = (SLOWDOWN_WITH_FAULTS if faults else SLOWDOWN) * plan.simulated_seconds
+    simulated.check(f"tracing {plan.method}", seconds, "take a smaller graph")
+    run, launches = CheckedRun(plan) if faults else replace(plan, setup=()).allocate(), []
     stages = [("setup", step) for step in plan.setup] + [("count", step) for step in plan.steps]
     for k, (stage, step) in enumerate(stages):
         with part(k, len(stages)):
-            if isinstance(step, Step):
-                launched = step.kernel, step.blocks, step.threads, *step.values(run.arrays)
-                launches.append(trace_launch(*launched, shared=step.shared, stage=stage, gpu=gpu))
-            else:
-                step.run(run.arrays)
+            if not isinstance(step, Step):
+                run.run(step) if faults else step.run(run.arrays)
+                continue
+            recorder = run.launch_of(step, CheckedRecorder) if faults else None
+            launched = step.kernel, step.blocks, step.threads, *step.values(run.arrays)
+            launches.append(trace_launch(*launched, shared=step.shared, stage=stage, gpu=gpu, recorder=recorder))
+            for fault in recorder.faults.values() if faults else ():
+                if fault.ends:
+                    raise KernelError(str(fault))
+                run.faults.append(fault)
     return launches, run
 
 
 def trace_launch(
-    kernel, blocks: int, threads: int, *args, shared: int = 0, stage: str = "count", gpu: Gpu = PROBED
+    kernel,
+    blocks: int,
+    threads: int,
+    *args,
+    shared: int = 0,
+    stage: str = "count",
+    gpu: Gpu = PROBED,
+    recorder: Recorder | None = None,
 ) -> Launch:
     """Run one kernel on NumPy arrays, which it changes, and trace it; `shared`: bytes of dynamic shared memory."""
     at_a_time = gpu.sms * gpu.resident_blocks(threads, shared, registers_of(kernel.__name__))
-    events = record(kernel.py_func, blocks, threads, kernel.typed(args), shared=shared, at_a_time=at_a_time)
-    return Launch(stage, kernel.__name__, blocks, threads, shared, events, gpu)
+    recorder = recorder or Recorder(blocks, threads, shared)
+    recorder.simulate(kernel.py_func, kernel.typed(args), at_a_time)
+    return Launch(stage, kernel.__name__, blocks, threads, shared, recorder.events(), gpu)
