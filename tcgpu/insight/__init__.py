@@ -12,9 +12,10 @@ grouped into steps and requests of warps by the rules of the hardware (`recorder
 `benchmarks/trace.py` compares with the counters of a GPU. From those the model of `tcgpu.estimate` estimates times.
 
 checking       is a method right? (`tcgpu.check`); simulation runs a kernel alone (`tcgpu.simulate`)
-faults         runs a launch, and tells what it must not do; with shadow_memory and races
+faults         what a launch must not do; with shadow_memory and races
 mistakes       Python that no GPU runs; what exceptions in a kernel mean
-rewriting      makes a kernel report what it does; recorder and events put that together, result and pictures show it
+rewriting      makes a kernel report what it does, and lanes runs it, once for all who want to know: recorder and events
+               put that together, result and pictures show it; shadow_memory checks it
 estimates      times from samples (`tcgpu.estimate`): sampling, set_up, demand, caches, gpus, task_loops
 trace_file, web_page        a trace as a file, and as a page
 """
@@ -34,7 +35,7 @@ from tcgpu.registry import Method, choose, knobs_by_method, on_engine
 
 __all__ = ["Trace", "Traces", "trace", "trace_launch", "trace_plan"]
 
-SLOWDOWN, SLOWDOWN_WITH_FAULTS = 4, 6  # of the simulator while it records
+SLOWDOWN = 4  # of the simulator while it records
 
 
 @roomy
@@ -66,9 +67,9 @@ def trace(
     max_seconds
         How many seconds it may take by its estimate; see `tcgpu.count`.
     faults
-        Whether to look for faults, too, which takes twice as long: indices out of bounds, reads of memory that nothing
-        has written, data races, barriers that not all threads reach. `Trace.faults` lists them, each a sentence; see
-        `tcgpu.insight.faults`.
+        Whether to look for faults, too, which takes half as long again: indices out of bounds, reads of memory that
+        nothing has written, data races, barriers that not all threads reach. `Trace.faults` lists them, each a
+        sentence; see `tcgpu.insight.faults`.
     **knobs
         Knobs of the method. With several methods, a knob is for those that have it.
 
@@ -101,10 +102,10 @@ def trace(
 def trace_plan(plan, gpu: Gpu = PROBED, faults: bool = False) -> tuple[list[Launch], Run]:
     """Run a plan in the simulator and trace its launches; returns them and the Run.
 
-    Its scans, which a library does on a GPU, are run, but not traced. With `faults` the Run is a CheckedRun;
-    KernelError if a fault ends a launch.
+    Its scans, which a library does on a GPU, are run, but not traced. With `faults` the Run is a CheckedRun, and a
+    fault that ends a launch is a KernelError.
     """
-    seconds = (SLOWDOWN_WITH_FAULTS if faults else SLOWDOWN) * plan.simulated_seconds
+    seconds = SLOWDOWN * plan.simulated_seconds * (1.5 if faults else 1)
     simulated.check(f"tracing {plan.method}", seconds, "take a smaller graph")
     run, launches = CheckedRun(plan) if faults else replace(plan, setup=()).allocate(), []
     stages = [("setup", step) for step in plan.setup] + [("count", step) for step in plan.steps]
@@ -113,9 +114,9 @@ def trace_plan(plan, gpu: Gpu = PROBED, faults: bool = False) -> tuple[list[Laun
             if not isinstance(step, Step):
                 run.run(step) if faults else step.run(run.arrays)
                 continue
-            recorder = run.launch_of(step, CheckedRecorder) if faults else None
-            launched = step.kernel, step.blocks, step.threads, *step.values(run.arrays)
-            launches.append(trace_launch(*launched, shared=step.shared, stage=stage, gpu=gpu, recorder=recorder))
+            shape = step.blocks, step.threads, step.shared
+            recorder = run.launch_of(step, CheckedRecorder) if faults else Recorder(*shape)
+            launches.append(_traced(recorder, step.kernel, *shape, step.values(run.arrays), stage, gpu))
             for fault in recorder.faults.values() if faults else ():
                 if fault.ends:
                     raise KernelError(str(fault))
@@ -124,17 +125,14 @@ def trace_plan(plan, gpu: Gpu = PROBED, faults: bool = False) -> tuple[list[Laun
 
 
 def trace_launch(
-    kernel,
-    blocks: int,
-    threads: int,
-    *args,
-    shared: int = 0,
-    stage: str = "count",
-    gpu: Gpu = PROBED,
-    recorder: Recorder | None = None,
+    kernel, blocks: int, threads: int, *args, shared: int = 0, stage: str = "count", gpu: Gpu = PROBED
 ) -> Launch:
     """Run one kernel on NumPy arrays, which it changes, and trace it; `shared`: bytes of dynamic shared memory."""
+    return _traced(Recorder(blocks, threads, shared), kernel, blocks, threads, shared, args, stage, gpu)
+
+
+def _traced(recorder, kernel, blocks, threads, shared, args, stage, gpu):
+    """The Launch of a kernel that a Recorder runs."""
     at_a_time = gpu.sms * gpu.resident_blocks(threads, shared, registers_of(kernel.__name__))
-    recorder = recorder or Recorder(blocks, threads, shared)
     recorder.simulate(kernel.py_func, kernel.typed(args), at_a_time)
     return Launch(stage, kernel.__name__, blocks, threads, shared, recorder.events(), gpu)

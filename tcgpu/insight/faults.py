@@ -35,6 +35,7 @@ import linecache
 import sys
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import itemgetter
 from types import SimpleNamespace
 
 import numpy as np
@@ -98,6 +99,7 @@ class Checker(InstrumentedCuda):
     def __init__(self, blocks, threads, shared, kernel, written, most_rounds=MOST_ROUNDS):
         super().__init__(blocks, threads, shared)
         self.kernel, self.written, self.most_rounds = kernel, written, most_rounds
+        self.errors = self.errors | {"over": "call", "call": self.overflow}
         self.local = SimpleNamespace(array=self.local_array)
         self.smallest, self.widths = {}, {}  # number of a memory -> log2 of bytes of its elements
         self.faults = {}  # what and where -> Fault
@@ -253,9 +255,6 @@ class Checker(InstrumentedCuda):
 
     # ----------------------------------------------------------------------------------------------------- the launch
 
-    def errors(self):
-        return super().errors() | {"over": "call", "call": self.overflow}
-
     def simulate(self, function, args, at_a_time=64):
         try:
             super().simulate(function, args, at_a_time)
@@ -263,16 +262,13 @@ class Checker(InstrumentedCuda):
             pass
         except Exception as error:
             self.failed(error)
-        for *_, block in sorted(self.running):  # those that a fault ended
-            self.look_for_races(block)
+        for _, _, block in sorted(self.running, key=itemgetter(1)):  # those that a fault ended
+            Checker.finished(self, block)
         self.look_for_races_between_blocks()
-
-    def finished(self, block):
-        self.look_for_races(block)
 
     # ----------------------------------------------------------------------------------------------------------- races
 
-    def look_for_races(self, block):
+    def finished(self, block):
         """Look for races between the threads of a block; keep what it accessed in global memory."""
         accesses, intervals = block.log(), block.intervals
         number, of_block, of_warp = np.array([(each.thread.number, each.phase, each.of_warp) for each in intervals]).T

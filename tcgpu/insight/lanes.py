@@ -39,17 +39,26 @@ class Layout:
 
 
 class Lane(Thread):
-    """A thread, as its instrumented kernel sees it: here it does what the kernel says, and tells nobody."""
+    """A thread, as its instrumented kernel sees it: here it does what the kernel says, and tells nobody.
+
+    step(site)                  It comes to a statement.
+    enter(loop), leave()        It comes to a loop; it has left it.
+    begin_task(meets)           It begins a round of a task loop; meets: whether the threads of a block wait for each
+                                other in it.
+    reads(site, known, offset, index, changed)          It reads an element: see `load`. known: the Layout of its array;
+                                                        offset: in bytes.
+    changes(site, known, offset, index)                 It is about to change one atomically.
+    wrote(site, kind, known, offset, index, old, new)   It has written to one; kind: STORE or ATOMIC; old, new: values.
+    """
 
     def __init__(self, block, number):
         super().__init__(block, number)
         self.block, self.known = block, block.arrays
 
-    def step(self, site):
-        """It comes to a statement."""
+    def step(self, *what):
+        pass
 
-    def enter(self, loop):
-        """It comes to a loop."""
+    enter = leave = begin_task = reads = changes = wrote = step
 
     def again(self, site):
         """It begins another round of a `while`, or its last test."""
@@ -63,9 +72,6 @@ class Lane(Thread):
         """By how many rounds the loop goes on."""
         return 1
 
-    def leave(self):
-        """It has left the loop."""
-
     def task_again(self, site):
         """As `again`, of a task loop."""
         return self.again(site)
@@ -73,9 +79,6 @@ class Lane(Thread):
     def task_rounds(self, site, items):
         """As `rounds`, of a task loop."""
         return self.rounds(site, items)
-
-    def begin_task(self, meets):
-        """It begins a round of a task loop; `meets`: whether the threads of a block wait for each other in it."""
 
     def call(self, site, function, /, *args, **named):
         """It calls a device function."""
@@ -92,15 +95,6 @@ class Lane(Thread):
     def waited(self, answer):
         """It goes on with the answer of a barrier or a shuffle."""
         return answer
-
-    def reads(self, site, known, offset, index, changed):
-        """It reads an element: see `load`. known: the Layout of its array; offset: in bytes."""
-
-    def changes(self, site, known, offset, index):
-        """It is about to change an element atomically."""
-
-    def wrote(self, site, kind, known, offset, index, old, new):
-        """It has written to an element; kind: STORE or ATOMIC; old, new: its values."""
 
     def outside(self, site, array, index):
         """An index is below 0 or past the end: Python counts from the end, or raises an IndexError."""
@@ -220,6 +214,7 @@ class InstrumentedCuda(SimulatedCuda):
     """
 
     rewriting = Instrument
+    errors = {"over": "ignore", "divide": "ignore"}  # of NumPy: integers wrap around on a GPU
 
     def __init__(self, blocks, threads, shared):
         super().__init__(blocks, threads, int(shared))
@@ -237,9 +232,9 @@ class InstrumentedCuda(SimulatedCuda):
 
     def layout(self, array, block):
         """The Layout of an array; block: in whose shared memory it may be, or None."""
-        owner = owner_of(array)
-        at, begin = array.ctypes.data - owner.ctypes.data, block and block.shared.begin(owner)
-        number = SHARED
+        owner, number = owner_of(array), SHARED
+        at = 0 if owner is array else array.ctypes.data - owner.ctypes.data
+        begin = block and block.shared.begin(owner)
         if begin is None:
             number, begin = self.numbers.setdefault(id(owner), len(self.numbers) + 1), 0
             self.names.setdefault(number, [])
@@ -259,7 +254,7 @@ class InstrumentedCuda(SimulatedCuda):
         done, collects = 0, gc.isenabled()
         gc.disable()  # it would look at millions of small objects, none of which is garbage: half of the time
         try:
-            with np.errstate(**self.errors()):
+            with np.errstate(**self.errors):
                 while running:
                     clock, number, block = running[0]
                     if block.run():
@@ -275,10 +270,6 @@ class InstrumentedCuda(SimulatedCuda):
         finally:
             if collects:
                 gc.enable()
-
-    def errors(self):
-        """What NumPy does about results that do not fit: integers wrap around on a GPU."""
-        return {"over": "ignore", "divide": "ignore"}
 
 
 def owner_of(array):

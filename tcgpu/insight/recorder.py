@@ -405,13 +405,3 @@ class TaskSampler:
         self.longest = bincount(columns["warp"][steps:], weight, minlength=1).max()
         of_request = weight[np.array(columns["step"][requests:], int) - steps]
         self.accesses = float(np.array(columns["lanes"][requests:]) @ of_request)
-
-
-def record(function, blocks, threads, args, *, shared=0, at_a_time=1024):
-    """Run the Python function of a kernel on NumPy arrays, which it changes; returns its Events.
-
-    shared: bytes of dynamic shared memory of a block. at_a_time: how many blocks run at the same time.
-    """
-    recorder = Recorder(blocks, threads, shared)
-    recorder.simulate(function, args, at_a_time)
-    return recorder.events()
