@@ -12,9 +12,10 @@ grouped into steps and requests of warps by the rules of the hardware (`recorder
 `benchmarks/trace.py` compares with the counters of a GPU. From those the model of `tcgpu.estimate` estimates times.
 
 checking       is a method right? (`tcgpu.check`); simulation runs a kernel alone (`tcgpu.simulate`)
-faults         runs a launch, and tells what it must not do; with shadow_memory and races
+faults         what a launch must not do; with shadow_memory and races
 mistakes       Python that no GPU runs; what exceptions in a kernel mean
-rewriting      makes a kernel report what it does; recorder and events put that together, result and pictures show it
+rewriting      makes a kernel report what it does, and lanes runs it, once for all who want to know: recorder and events
+               put that together, result and pictures show it; shadow_memory checks it
 estimates      times from samples (`tcgpu.estimate`): sampling, set_up, demand, caches, gpus, task_loops
 trace_file, web_page        a trace as a file, and as a page
 """
@@ -24,9 +25,9 @@ from dataclasses import replace
 
 from tcgpu.api import opened
 from tcgpu.errors import KernelError, roomy
-from tcgpu.insight.faults import CheckedRun
+from tcgpu.insight.faults import CheckedRecorder, CheckedRun
 from tcgpu.insight.gpus import PROBED, Gpu, gpu_of, registers_of
-from tcgpu.insight.recorder import record
+from tcgpu.insight.recorder import Recorder
 from tcgpu.insight.result import Launch, Trace, Traces
 from tcgpu.kernels import Run, Step, simulated
 from tcgpu.progress import part
@@ -66,9 +67,9 @@ def trace(
     max_seconds
         How many seconds it may take by its estimate; see `tcgpu.count`.
     faults
-        Whether to look for faults, too, which takes twice as long: indices out of bounds, reads of memory that nothing
-        has written, data races, barriers that not all threads reach. `Trace.faults` lists them, each a sentence; see
-        `tcgpu.insight.faults`.
+        Whether to look for faults, too, which takes half as long again: indices out of bounds, reads of memory that
+        nothing has written, data races, barriers that not all threads reach. `Trace.faults` lists them, each a
+        sentence; see `tcgpu.insight.faults`.
     **knobs
         Knobs of the method. With several methods, a knob is for those that have it.
 
@@ -93,47 +94,33 @@ def trace(
     chosen = choose(method, "sim", order, knobs)
     with on_engine(chosen, "sim", max_seconds):
         prepared = chosen.prepare(opened(graph), order)
-        plan = chosen.plan(prepared, **knobs)
-        found, runs = None, 2 if faults else 1
-        check_time(plan, runs)
-        if faults:
-            with part(0, runs):
-                found = faults_of(plan)
-        with part(runs - 1, runs):
-            launches, run = trace_plan(plan, device)
+        launches, run = trace_plan(chosen.plan(prepared, **knobs), device, faults)
+        found = run.faults if faults else None
         return Trace(chosen.name, prepared, chosen.knobs | knobs, launches, run.result(), gpu, found)
 
 
-def check_time(plan, runs=1):
-    """GraphError if it would take too long to trace a plan in so many runs."""
-    simulated.check(f"tracing {plan.method}", runs * SLOWDOWN * plan.simulated_seconds, "take a smaller graph")
-
-
-def faults_of(plan):
-    """The faults of a plan's launches; KernelError if one of them ends its launch."""
-    checked = CheckedRun(plan)
-    checked.run_all()
-    for fault in checked.faults:
-        if fault.ends:
-            raise KernelError(str(fault))
-    return checked.faults
-
-
-def trace_plan(plan, gpu: Gpu = PROBED) -> tuple[list[Launch], Run]:
+def trace_plan(plan, gpu: Gpu = PROBED, faults: bool = False) -> tuple[list[Launch], Run]:
     """Run a plan in the simulator and trace its launches; returns them and the Run.
 
-    Its scans, which a library does on a GPU, are run, but not traced.
+    Its scans, which a library does on a GPU, are run, but not traced. With `faults` the Run is a CheckedRun, and a
+    fault that ends a launch is a KernelError.
     """
-    check_time(plan)
-    run, launches = replace(plan, setup=()).allocate(), []
+    seconds = SLOWDOWN * plan.simulated_seconds * (1.5 if faults else 1)
+    simulated.check(f"tracing {plan.method}", seconds, "take a smaller graph")
+    run, launches = CheckedRun(plan) if faults else replace(plan, setup=()).allocate(), []
     stages = [("setup", step) for step in plan.setup] + [("count", step) for step in plan.steps]
     for k, (stage, step) in enumerate(stages):
         with part(k, len(stages)):
-            if isinstance(step, Step):
-                launched = step.kernel, step.blocks, step.threads, *step.values(run.arrays)
-                launches.append(trace_launch(*launched, shared=step.shared, stage=stage, gpu=gpu))
-            else:
-                step.run(run.arrays)
+            if not isinstance(step, Step):
+                run.run(step) if faults else step.run(run.arrays)
+                continue
+            shape = step.blocks, step.threads, step.shared
+            recorder = run.launch_of(step, CheckedRecorder) if faults else Recorder(*shape)
+            launches.append(_traced(recorder, step.kernel, *shape, step.values(run.arrays), stage, gpu))
+            for fault in recorder.faults.values() if faults else ():
+                if fault.ends:
+                    raise KernelError(str(fault))
+                run.faults.append(fault)
     return launches, run
 
 
@@ -141,6 +128,11 @@ def trace_launch(
     kernel, blocks: int, threads: int, *args, shared: int = 0, stage: str = "count", gpu: Gpu = PROBED
 ) -> Launch:
     """Run one kernel on NumPy arrays, which it changes, and trace it; `shared`: bytes of dynamic shared memory."""
+    return _traced(Recorder(blocks, threads, shared), kernel, blocks, threads, shared, args, stage, gpu)
+
+
+def _traced(recorder, kernel, blocks, threads, shared, args, stage, gpu):
+    """The Launch of a kernel that a Recorder runs."""
     at_a_time = gpu.sms * gpu.resident_blocks(threads, shared, registers_of(kernel.__name__))
-    events = record(kernel.py_func, blocks, threads, kernel.typed(args), shared=shared, at_a_time=at_a_time)
-    return Launch(stage, kernel.__name__, blocks, threads, shared, events, gpu)
+    recorder.simulate(kernel.py_func, kernel.typed(args), at_a_time)
+    return Launch(stage, kernel.__name__, blocks, threads, shared, recorder.events(), gpu)

@@ -32,24 +32,26 @@ may clear a word together. Nor is a read that only spares an atomic operation:
 """
 
 import linecache
-import math
 import sys
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
+from operator import itemgetter
 from types import SimpleNamespace
 
 import numpy as np
 
 from tcgpu.arrays import repeat
-from tcgpu.engines.simulator import BLOCK, WARP, numpy_type, simulated
+from tcgpu.engines.simulator import BLOCK, WARP, numpy_type
 from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
 from tcgpu.insight.events import MEMORY_SHIFT, SHARED
+from tcgpu.insight.lanes import InstrumentedCuda, owner_of
 from tcgpu.insight.mistakes import explained, sentence
 from tcgpu.insight.races import Accesses, first_race, is_told, unordered
-from tcgpu.insight.rewriting import LANE, SITES, Function, InstrumentedCuda, Site, owner_of
-from tcgpu.insight.shadow_memory import CheckedBlock, Layout, Written
+from tcgpu.insight.recorder import Recorder, TracedBlock, TracedLane
+from tcgpu.insight.rewriting import LANE, SITES, Function, Site
+from tcgpu.insight.shadow_memory import CheckedBlock, CheckedLane, Written
 from tcgpu.kernels import Plan, Run, Scan, Sized, Step
-from tcgpu.progress import part, pulse
+from tcgpu.progress import part
 
 MOST_ROUNDS = 20_000_000  # of all loops of a thread, before it is taken for endless
 VERBS = {"load": "reads", "store": "writes", "atomic": "changes"}
@@ -92,12 +94,14 @@ class Ended(Exception):
 class Checker(InstrumentedCuda):
     """Looks for the faults of one launch."""
 
-    def __init__(self, kernel, blocks, threads, shared, written, most_rounds):
+    block_kind = CheckedBlock
+
+    def __init__(self, blocks, threads, shared, kernel, written, most_rounds=MOST_ROUNDS):
         super().__init__(blocks, threads, shared)
         self.kernel, self.written, self.most_rounds = kernel, written, most_rounds
+        self.errors = self.errors | {"over": "call", "call": self.overflow}
         self.local = SimpleNamespace(array=self.local_array)
-        self.names = {}  # number of a memory -> the name of its array
-        self.smallest, self.sizes = {}, {}  # number of a memory -> log2 of bytes of its elements
+        self.smallest, self.widths = {}, {}  # number of a memory -> log2 of bytes of its elements
         self.faults = {}  # what and where -> Fault
         self.messages = {}  # block of a shared element or None, address, block it is for or None -> what is told
         self.of_blocks = []  # (number of a block, what it accessed in global memory)
@@ -116,21 +120,24 @@ class Checker(InstrumentedCuda):
         self.block.layout(array)  # which keeps it alive
         return array
 
-    def layout(self, array, block, name=None):
-        owner, at, begin = self.address_of(array, block)
-        size, number, logged = max(0, array.itemsize - 1).bit_length(), begin >> MEMORY_SHIFT, True
+    def layout(self, array, block):
+        known = super().layout(array, block)
+        owner, number, size = owner_of(array), known.begin >> MEMORY_SHIFT, max(0, array.itemsize - 1).bit_length()
         if number == SHARED:
-            written = block.written.setdefault(id(owner), bytearray(owner.nbytes))
+            known.written = block.written.setdefault(id(owner), bytearray(owner.nbytes))
+        elif block is not None and id(owner) in block.written:
+            known.logged, known.written = False, block.written[id(owner)]
         else:
-            written = self.written.of(owner)
-            if block is not None and id(owner) in block.written:
-                logged, written = False, block.written[id(owner)]
-            self.names.setdefault(number, name or "")
-        self.sizes.setdefault(number, set()).add(size)
-        if len(self.sizes[number]) > 1:
-            self.smallest[number] = min(self.sizes[number])
-        length, stride = (array.size, array.strides[0]) if array.ndim == 1 else (None, 0)
-        return Layout(array, begin, at, length, stride, array.itemsize, size << 1, written, logged)
+            known.written = self.written.of(owner)
+        known.size = size << 1
+        self.widths.setdefault(number, set()).add(size)
+        if len(self.widths[number]) > 1:
+            self.smallest[number] = min(self.widths[number])
+        return known
+
+    def name_of(self, memory, site):
+        """The name of the array in a memory; of one that the kernel was not called with, as a site has it."""
+        return next(iter(self.names.get(memory, ())), "") or array_of(site)
 
     # ---------------------------------------------------------------------------------------------------------- faults
 
@@ -152,7 +159,7 @@ class Checker(InstrumentedCuda):
         known = self.block.arrays[id(array)]
         memory = known.begin >> MEMORY_SHIFT
         source = array_of(site)
-        name = self.names.get(memory) or source
+        name = self.name_of(memory, site)
         where = " in shared memory" if memory == SHARED else "" if known.logged else " in local memory"
         also = f" ({source} there)" if name != source else ""
         return name, f"{name}[{_inside(index)}]{where}{also}"
@@ -246,9 +253,22 @@ class Checker(InstrumentedCuda):
             kind, says = "overflow", f"in {self.thread} a value does not fit the type that it is written as: {what}"
         self.report(kind, site, self.thread, says, ends=True)
 
+    # ----------------------------------------------------------------------------------------------------- the launch
+
+    def simulate(self, function, args, at_a_time=64):
+        try:
+            super().simulate(function, args, at_a_time)
+        except Ended:
+            pass
+        except Exception as error:
+            self.failed(error)
+        for _, _, block in sorted(self.running, key=itemgetter(1)):  # those that a fault ended
+            Checker.finished(self, block)
+        self.look_for_races_between_blocks()
+
     # ----------------------------------------------------------------------------------------------------------- races
 
-    def finish_block(self, block):
+    def finished(self, block):
         """Look for races between the threads of a block; keep what it accessed in global memory."""
         accesses, intervals = block.log(), block.intervals
         number, of_block, of_warp = np.array([(each.thread.number, each.phase, each.of_warp) for each in intervals]).T
@@ -271,8 +291,7 @@ class Checker(InstrumentedCuda):
         own = [intervals[k] for k in in_global.interval.tolist()]
         self.of_blocks.append((block.number, in_global, own))
 
-    def finish(self):
-        """Look for races between blocks."""
+    def look_for_races_between_blocks(self):
         if len(self.of_blocks) < 2:
             return
         found = (found for _, found, _ in self.of_blocks)
@@ -348,7 +367,7 @@ class Checker(InstrumentedCuda):
         number = (address - known.begin) // known.bytes
         shape = known.array.shape
         index = number if len(shape) == 1 else tuple(int(k) for k in np.unravel_index(number, shape))
-        return self.names.get(address >> MEMORY_SHIFT) or array_of(site), index
+        return self.name_of(address >> MEMORY_SHIFT, site), index
 
 
 def site_of(kind, code, line):
@@ -361,39 +380,44 @@ def _inside(index):
     return ", ".join(map(str, index)) if isinstance(index, tuple) else str(index)
 
 
-def check_launch(
-    function, blocks, threads, args, *, shared=0, written=None, most_rounds=MOST_ROUNDS, at_a_time=64
-) -> list[Fault]:
+class TracedAndCheckedLane(CheckedLane, TracedLane):
+    """A thread that is recorded and checked."""
+
+    def again(self, site):
+        return CheckedLane.again(self, site) and TracedLane.again(self, site)
+
+    def reads(self, *access):
+        CheckedLane.reads(self, *access)
+        TracedLane.reads(self, *access)
+
+    def wrote(self, *access):
+        CheckedLane.wrote(self, *access)
+        TracedLane.wrote(self, *access)
+
+
+class TracedAndCheckedBlock(CheckedBlock, TracedBlock):
+    def __init__(self, *launch):
+        super().__init__(*launch, kind=TracedAndCheckedLane)
+
+
+class CheckedRecorder(Checker, Recorder):
+    """Records a launch, and looks for its faults."""
+
+    block_kind = TracedAndCheckedBlock
+
+    def finished(self, block):
+        Checker.finished(self, block)
+        Recorder.finished(self, block)
+
+
+def check_launch(function, blocks, threads, args, *, shared=0, written=None, most_rounds=MOST_ROUNDS) -> list[Fault]:
     """Run the Python function of a kernel on NumPy arrays, which it changes; returns its faults.
 
     blocks, threads: a number, or a tuple with one for each dimension. shared: bytes of dynamic shared memory of a
-    block. written: a Written, which knows what earlier launches have written; without it, all arrays are. at_a_time:
-    how many blocks take turns.
+    block. written: a Written, which knows what earlier launches have written; without it, all arrays are.
     """
-    checker = Checker(function.__name__, blocks, threads, int(shared), written or Written(), most_rounds)
-    blocks = math.prod(map(int, checker.gridDim))
-    run = simulated(function, checker)
-    checker.name(function, args)
-    waiting = (CheckedBlock(number, checker, run, args) for number in range(blocks))
-    running = list(islice(waiting, at_a_time))
-    done = 0
-    with np.errstate(over="call", divide="ignore", call=checker.overflow):
-        try:
-            while running:
-                for block in list(running):
-                    if not block.run():
-                        done += 1
-                        pulse(done / blocks)
-                        running.remove(block)
-                        checker.finish_block(block)
-                        running += islice(waiting, 1)
-        except Ended:
-            pass
-        except Exception as error:
-            checker.failed(error)
-        for block in running:  # those that a fault ended
-            checker.finish_block(block)
-        checker.finish()
+    checker = Checker(blocks, threads, shared, function.__name__, written or Written(), most_rounds)
+    checker.simulate(function, args)
     return list(checker.faults.values())
 
 
@@ -409,12 +433,17 @@ class CheckedRun(Run):
         self.allocate()
         self.written = Written(self.arrays[name] for name, (_, _, fill) in plan.created.items() if fill is None)
 
+    def launch_of(self, step: Step, kind: type[Checker] = Checker) -> Checker:
+        """What runs a step's kernel and looks for faults."""
+        shape = step.blocks, step.threads, step.shared
+        return kind(*shape, step.kernel.__name__, self.written, self.most_rounds)
+
     def run(self, step: Step | Scan | Sized) -> None:
         """Run a step of the plan; its faults are added to `faults`."""
         if isinstance(step, Step):
-            args = step.kernel.typed(step.values(self.arrays))
-            shape, more = (step.blocks, step.threads), {"written": self.written, "most_rounds": self.most_rounds}
-            self.faults += check_launch(step.kernel.py_func, *shape, args, shared=step.shared, **more)
+            launch = self.launch_of(step)
+            launch.simulate(step.kernel.py_func, step.kernel.typed(step.values(self.arrays)))
+            self.faults += launch.faults.values()
         else:
             step.run(self.arrays)
             for name in step.written:

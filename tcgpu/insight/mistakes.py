@@ -12,7 +12,7 @@ from tcgpu.engines.integers import Integers
 from tcgpu.engines.kernel_language import source_tree
 from tcgpu.engines.simulator import Atomics, SharedMemory, SimulatedCuda
 from tcgpu.errors import TcgpuError
-from tcgpu.insight.shadow_memory import ATOMIC_TAKES
+from tcgpu.insight.lanes import ATOMIC_TAKES
 from tcgpu.suggest import did_you_mean
 
 MISSING = {  # parts of Python that no kernel has -> what to say

@@ -16,18 +16,16 @@ Blocks take turns: the next to run, up to its next wait, is the one that has don
 tasks from a queue share them as on a GPU, where all blocks run at the same time.
 """
 
-import gc
-import heapq
 from array import array as typed_array
 from itertools import islice
 
 import numpy as np
 
 from tcgpu.arrays import bincount
-from tcgpu.engines.simulator import WARP, Block, ThreadEnds, simulated
+from tcgpu.engines.simulator import WARP, ThreadEnds, simulated
 from tcgpu.insight.events import MAX_WARPS, MEMORY_SHIFT, SHARED, Events
-from tcgpu.insight.rewriting import SITES, InstrumentedCuda, Lane
-from tcgpu.progress import pulse
+from tcgpu.insight.lanes import InstrumentedBlock, InstrumentedCuda, Lane
+from tcgpu.insight.rewriting import SITES
 
 COLUMNS = {  # of Events -> type code of the standard library's `array`
     "block": "i", "warp": "h", "step_site": "i", "mask": "I", "in_flight": "b", "step": "q", "site": "i", "size": "B",
@@ -89,7 +87,7 @@ class TracedLane(Lane):
 
     def rounds(self, site, items):
         for item in items:
-            self.again(site)
+            TracedLane.again(self, site)
             yield item
 
     def leave(self):
@@ -117,39 +115,25 @@ class TracedLane(Lane):
             registers.clear()  # other threads may have written to memory
         return answer
 
-    def load(self, site, array, index):
-        value = array[index]
-        if type(array) is np.ndarray and type(value) is not np.ndarray:
-            size, address = self.block.address(array, index)
+    def reads(self, site, known, offset, index, changed):
+        address = known.begin + offset
+        if not changed:
             self.launch.index_types.setdefault(site, type(index))
             branches = SITES[site].branches
             registers = self.registers[address >> MEMORY_SHIFT == SHARED]
             register = SITES[site].expression, id(self.inside)
-            known = registers.get(register)
-            if known and known[0] == address and branches[: len(known[1])] == known[1]:
+            kept = registers.get(register)
+            if kept and kept[0] == address and branches[: len(kept[1])] == kept[1]:
                 self.of_warp.kept += 1
-            else:
-                registers[register] = address, branches
-                self._request(site, size, address)
-        return value
+                return
+            registers[register] = address, branches
+        self._request(site, known.bytes, address)
 
-    def load_old(self, site, array, index):
-        self._request(site, *self.block.address(array, index))
-        return array[index]
-
-    def store(self, site, array, index, value):
-        array[index] = value
-        self._write(site, array, index)
-
-    def atomic(self, site, operation, array, index, *values):
-        self._write(site, array, 0 if operation.__name__ == "compare_and_swap" else index)
-        return operation(array, index, *values)
-
-    def _write(self, site, array, index):
+    def wrote(self, site, kind, known, offset, index, old, new):
+        address = known.begin + offset
         self.launch.index_types.setdefault(site, type(index))
-        size, address = self.block.address(array, index)
         self.registers[address >> MEMORY_SHIFT == SHARED].clear()
-        self._request(site, size, address)
+        self._request(site, known.bytes, address)
 
     def _request(self, site, size, address):
         request = self.here.get(site)
@@ -247,11 +231,8 @@ class OneTaskLane(TracedLane):
             raise TaskFound(meets)
         self.block.tasks += 1
 
-    def load(self, site, array, index):
-        return super().load(site, array, _wrapped(array, index))
-
-    def load_old(self, site, array, index):
-        return super().load_old(site, array, _wrapped(array, index))
+    def load(self, site, array, index, changed=False):
+        return super().load(site, array, _wrapped(array, index), changed)
 
     def store(self, site, array, index, value):
         super().store(site, array, _wrapped(array, index), value)
@@ -266,32 +247,41 @@ def _wrapped(array, index):
     return index % array.shape[0]
 
 
-class Recorder(InstrumentedCuda):
-    """Collects what the blocks of a launch do.
+class TracedBlock(InstrumentedBlock):
+    """A block that runs, and what its warps have done."""
 
-    `memories` are the names of the arrays in global memory, by number: those of the kernel's parameters.
-    """
+    def __init__(self, number, recorder, run, args, kind=TracedLane, only=(), most_steps=0, full_rounds=0):
+        """only: the first warp that runs, and the one behind the last; without it, all run."""
+        self.tasks, self.probed, self.most_steps, self.cut = 0, False, most_steps, False  # see `OneTaskLane`
+        self.full_rounds, self.seed = full_rounds, (number, only)
+        self.loops = False  # whether a loop that counts was entered
+        self.warps = [Warp() for _ in range(-(-int(recorder.blockDim.x) // WARP))]
+        threads = slice(*(WARP * warp for warp in only or (0, MAX_WARPS)))
+        super().__init__(number, recorder, run, args, only=threads, kind=kind)
+
+    def forget(self):
+        """Drop what was done: it refers to itself in cycles, and the garbage collector is off."""
+        del self.warps, self.threads, self.ready, self.waiting
+
+    @property
+    def clock(self):
+        """How many steps the device has done when this block has done its own so far."""
+        return self.begun + max(warp.steps for warp in self.warps)
+
+
+class Recorder(InstrumentedCuda):
+    """Collects what the blocks of a launch do."""
+
+    block_kind = TracedBlock
 
     def __init__(self, blocks, threads, shared):
         super().__init__(blocks, threads, shared)
-        self.memories, self.sizes = ["shared memory"], {}
         self.columns = {name: typed_array(code) for name, code in (COLUMNS | SAMPLED).items()}
         self.groups = 0  # of rounds that stand for others
         self.kept = 0
         self.index_types = {}  # number of a site -> the type of its index
 
-    def layout(self, array, block, name=None):
-        """The array, which must stay alive, its first address, bytes of an element, lengths and strides."""
-        owner, _, address = self.address_of(array, block)
-        number = address >> MEMORY_SHIFT
-        if number == len(self.memories):
-            self.memories.append(name or "local memory")
-            self.sizes[number] = owner.nbytes
-        elif name and number != SHARED:
-            self.memories[number] += f", {name}"
-        return array, address, array.itemsize, array.shape, array.strides
-
-    def collect(self, block):
+    def finished(self, block):
         """Add what a block has done to the columns."""
         columns = self.columns
         for number, warp in enumerate(block.warps):
@@ -301,6 +291,7 @@ class Recorder(InstrumentedCuda):
             columns["block"].extend([block.number] * steps)
             columns["warp"].extend([number] * steps)
             self.kept += warp.kept
+        block.forget()
 
     def _collect(self, inside, step=None, weight=1, group=0, in_flight=False):
         """Add what was done in a step, round or call, in the order in which it ran.
@@ -339,42 +330,8 @@ class Recorder(InstrumentedCuda):
         numbers = np.unique(np.concatenate([columns["step_site"], columns["site"]])).tolist()
         sites = {number: SITES[number] for number in numbers}
         signed = {site for site, kind in self.index_types.items() if not issubclass(kind, np.unsignedinteger)}
-        return Events(self.blockDim.x, self.memories, sites, signed, self.kept, **columns)
-
-
-class TracedBlock(Block):
-    """A block that runs, and what its warps have done."""
-
-    def __init__(self, number, recorder, run, args, lane=TracedLane, only=(), most_steps=0, full_rounds=0):
-        """only: the first warp that runs, and the one behind the last; without it, all run."""
-        self.tasks, self.probed, self.most_steps, self.cut = 0, False, most_steps, False  # see `OneTaskLane`
-        self.full_rounds, self.seed = full_rounds, (number, only)
-        self.loops = False  # whether a loop that counts was entered
-        self.begun = 0  # how many steps the device had done when it began
-        self.arrays = dict(recorder.arrays)  # id of an array -> its layout
-        self.warps = [Warp() for _ in range(-(-int(recorder.blockDim.x) // WARP))]
-        threads = slice(*(WARP * warp for warp in only or (0, MAX_WARPS)))
-        super().__init__(number, recorder, run, args, only=threads, kind=lane)
-
-    def forget(self):
-        """Drop what was done: it refers to itself in cycles, and the garbage collector is off."""
-        del self.warps, self.threads, self.ready, self.waiting
-
-    @property
-    def clock(self):
-        """How many steps the device has done when this block has done its own so far."""
-        return self.begun + max(warp.steps for warp in self.warps)
-
-    def address(self, array, index):
-        """Bytes of an element, and its address."""
-        known = self.arrays.get(id(array))
-        if known is None:
-            known = self.arrays[id(array)] = self.launch.layout(array, self)
-        _, begin, size, lengths, strides = known
-        if type(index) is not tuple:
-            return size, begin + int(index) % lengths[0] * strides[0]  # a negative index counts from the end
-        places = zip(index, lengths, strides, strict=False)
-        return size, begin + sum(int(i) % length * stride for i, length, stride in places)
+        memories = ["shared memory", *(", ".join(names) or "local memory" for names in self.names.values())]
+        return Events(self.blockDim.x, memories, sites, signed, self.kept, **columns)
 
 
 class TaskSampler:
@@ -384,7 +341,7 @@ class TaskSampler:
     """
 
     def __init__(self, function, blocks, threads, args, shared=0, queues=()):
-        self.recorder = Recorder(int(blocks), int(threads), int(shared))
+        self.recorder = Recorder(blocks, threads, shared)
         self.args, self.queues = args, queues
         self.lane_steps = 0  # run so far, those of blocks that were not recorded included
         self.taken = 0  # how many tasks a block takes off a queue at a time: known when the first was found
@@ -430,16 +387,17 @@ class TaskSampler:
             if not block.loops:  # no other try would be any different, but for the last one
                 del tries[:-1]
             block.forget()
-        if number is not None:
+        if number is None:
+            block.forget()
+        else:
             self._measure(block, number)
-        block.forget()
         return tasks
 
     def _measure(self, block, number):
         """Record a block, and what it took."""
         columns = self.recorder.columns
         block.number, steps, requests = number, len(columns["mask"]), len(columns["lanes"])
-        self.recorder.collect(block)
+        self.recorder.finished(block)
         weight = np.array(columns["weight"][steps:])
         lanes = np.bitwise_count(np.array(columns["mask"][steps:]))
         self.lane_steps += int(lanes.sum(dtype=np.int64))
@@ -447,35 +405,3 @@ class TaskSampler:
         self.longest = bincount(columns["warp"][steps:], weight, minlength=1).max()
         of_request = weight[np.array(columns["step"][requests:], int) - steps]
         self.accesses = float(np.array(columns["lanes"][requests:]) @ of_request)
-
-
-def record(function, blocks, threads, args, *, shared=0, at_a_time=1024):
-    """Run the Python function of a kernel on NumPy arrays, which it changes; returns its Events.
-
-    shared: bytes of dynamic shared memory of a block. at_a_time: how many blocks run at the same time.
-    """
-    recorder = Recorder(int(blocks), int(threads), int(shared))
-    run = simulated(function, recorder)
-    recorder.name(function, args)
-    waiting = (TracedBlock(number, recorder, run, args) for number in range(int(blocks)))
-    running = [(0, block.number, block) for block in islice(waiting, at_a_time)]  # a heap: (clock, number, block)
-    collects = gc.isenabled()
-    gc.disable()  # it would look at millions of small objects, none of which is garbage: half of the time
-    try:
-        with np.errstate(over="ignore", divide="ignore"):  # integers wrap around on a GPU
-            while running:
-                clock, number, block = running[0]
-                if block.run():
-                    heapq.heapreplace(running, (block.clock, number, block))
-                    continue
-                pulse(1 - len(running) / blocks)
-                heapq.heappop(running)
-                recorder.collect(block)
-                block.forget()
-                for following in islice(waiting, 1):  # takes the place of the one that has returned
-                    following.begun = clock
-                    heapq.heappush(running, (clock, following.number, following))
-    finally:
-        if collects:
-            gc.enable()
-    return recorder.events()

@@ -5,8 +5,7 @@ atomically goes through the lane's `load`, `at` and `atomic`; loops, waits for o
 functions tell the lane where it is. Each such place is a `Site` with a number. Within a function the numbers ascend in
 the order in which Python runs the sites, so that what a lane did, sorted by number, is in the order in which it did it.
 
-What a lane does there is up to its class: that of `recorder` records what the hardware would do, that of
-`shadow_memory` looks for faults.
+`lanes` has the lane, and runs the kernel.
 """
 
 import ast
@@ -14,11 +13,9 @@ import inspect
 import itertools
 from typing import NamedTuple
 
-import numpy as np
-
 from tcgpu.engines.kernel_language import source_tree
-from tcgpu.engines.simulator import STAND_IN, SimulatedCuda, Thread, YieldWhereItWaits
-from tcgpu.insight.events import MEMORY_SHIFT, SECTOR, SHARED
+from tcgpu.engines.simulator import STAND_IN, YieldWhereItWaits
+from tcgpu.insight.events import SECTOR
 from tcgpu.insight.task_loops import counting_statement, names_in, task_loops
 
 LANE = "__lane__"  # the name of the thread's lane in an instrumented function
@@ -64,101 +61,6 @@ class Site(NamedTuple):
 
 SITES: dict[int, Site] = {}  # number -> Site, of every function that was instrumented in this process
 _numbers = itertools.count()
-
-
-class Lane(Thread):
-    """A thread, as its instrumented kernel sees it: here it does what the kernel says, and tells nobody.
-
-    A subclass has also `load(site, array, index)`, `store(site, array, index, value)` and `atomic(site, operation,
-    array, index, *values)`.
-    """
-
-    def __init__(self, block, number):
-        super().__init__(block, number)
-        self.block = block
-
-    def step(self, site):
-        """It comes to a statement."""
-
-    def enter(self, loop):
-        """It comes to a loop."""
-
-    def again(self, site):
-        """It begins another round of a `while`, or its last test."""
-        return True
-
-    def rounds(self, site, items):
-        """The items of a `for`, one per round."""
-        return items
-
-    def rounds_on(self):
-        """By how many rounds the loop goes on."""
-        return 1
-
-    def leave(self):
-        """It has left the loop."""
-
-    def task_again(self, site):
-        """As `again`, of a task loop."""
-        return self.again(site)
-
-    def task_rounds(self, site, items):
-        """As `rounds`, of a task loop."""
-        return self.rounds(site, items)
-
-    def begin_task(self, meets):
-        """It begins a round of a task loop; `meets`: whether the threads of a block wait for each other in it."""
-
-    def call(self, site, function, /, *args, **named):
-        """It calls a device function."""
-        return function(*args, **named)
-
-    def call_waiting(self, site, function, /, *args, **named):
-        """It calls one in which threads wait."""
-        return (yield from function(*args, **named))
-
-    def waits(self, site, barrier):
-        """It waits for other threads."""
-        return barrier
-
-    def waited(self, answer):
-        """It goes on with the answer of a barrier or a shuffle."""
-        return answer
-
-    def at(self, stored, loaded, array):
-        """What stands for an array of which an element is about to be written; and read before, unless `loaded` is
-        None."""
-        return Target(self, stored, loaded, array)
-
-    def load_old(self, site, array, index):
-        """It reads an element that it is about to change."""
-        return self.load(site, array, index)
-
-
-class Target:
-    """Stands for an array in a statement that writes to it: `Target(lane, stored, loaded, array)[index] += value`.
-
-    Python gives it the index and the value. Each statement has its own, since `value` may call functions that write to
-    other arrays.
-    """
-
-    __slots__ = ("array", "lane", "loaded", "stored")
-
-    def __init__(self, lane, stored, loaded, array):
-        self.lane, self.stored, self.loaded, self.array = lane, stored, loaded, array
-
-    def __getitem__(self, index):
-        return self.lane.load_old(self.loaded, self.array, index)
-
-    def __setitem__(self, index, value):
-        self.lane.store(self.stored, self.array, index, value)
-
-
-def owner_of(array):
-    """The array that owns the memory of another one."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 class Instrument(YieldWhereItWaits):
@@ -418,38 +320,6 @@ class Instrument(YieldWhereItWaits):
         """Whether it is one of `cuda.atomic`'s functions."""
         of = getattr(call.func, "value", None)
         return isinstance(of, ast.Attribute) and of.attr == "atomic" and self.is_cuda(of.value)
-
-
-class InstrumentedCuda(SimulatedCuda):
-    """A `SimulatedCuda` with instrumented kernels, whose threads are Lanes; it numbers the memories of arrays.
-
-    A subclass has `layout(array, block, name)`: how an array lies in memory, for its blocks to keep.
-    """
-
-    rewriting = Instrument
-
-    def __init__(self, blocks, threads, shared):
-        super().__init__(blocks, threads, shared)
-        self.numbers = {}  # id of an array that owns memory -> number
-        self.arrays = {}  # those that the kernel is called with: id -> what `layout` returns
-
-    def name(self, function, args):
-        """Know the arrays that a kernel is called with by the names of its parameters."""
-        for name, array in zip(function.__code__.co_varnames, args, strict=False):
-            if type(array) is np.ndarray:
-                self.arrays[id(array)] = self.layout(array, None, name)
-
-    def address_of(self, array, block):
-        """The array that owns the memory of another one, where that begins in it, and its address.
-
-        block: in whose shared memory it may be, or None.
-        """
-        owner = owner_of(array)
-        at, begin = array.ctypes.data - owner.ctypes.data, block and block.shared.begin(owner)
-        if begin is not None:
-            return owner, at, (SHARED << MEMORY_SHIFT) + begin + at
-        number = self.numbers.setdefault(id(owner), len(self.numbers) + 1)
-        return owner, at, (number << MEMORY_SHIFT) + at
 
 
 def statements(source):

@@ -1,39 +1,22 @@
-"""What is known of memory while threads are checked: how arrays lie in it, what was written, who accessed what.
+"""What is known of memory while threads are checked: what was written, and who accessed what.
 
 A block keeps it, and the lanes of its threads check each access, and log it there.
 """
 
 from array import array as typed_array
-from operator import index as as_index
-from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.simulator import BLOCK, WARP, Block
+from tcgpu.engines.simulator import BLOCK, WARP
 from tcgpu.insight.events import MEMORY_SHIFT, SHARED
-from tcgpu.insight.races import ATOMIC, STORE, Accesses, Interval, merged
-from tcgpu.insight.rewriting import Lane, owner_of
+from tcgpu.insight.lanes import InstrumentedBlock, Lane, owner_of
+from tcgpu.insight.races import Accesses, Interval, merged
 
 # What an access was, in one number: interval of its thread << 30 | number of its site << 6 | kind << 4 | log2 of its
 # bytes << 1 | changed
 INTERVAL_SHIFT, SITE_SHIFT, SITE_MASK, KIND_SHIFT = 30, 6, 0xFFFFFF, 4
-ATOMIC_TAKES = "an atomic operation takes an array, an index and a value"
 NOTHING_SEEN = [-1] * WARP
 ROUNDS_OF_A_WAIT = 10  # of a loop, that the simulator could run while a thread waits
-
-
-class Layout(NamedTuple):
-    """How an array lies in memory: see `Checker.layout`."""
-
-    array: np.ndarray  # kept alive, since its id is the key
-    begin: int  # the address of its first element
-    at: int  # the offset of that in its memory
-    length: int | None  # None if it has several dimensions
-    stride: int
-    bytes: int  # of an element
-    size: int  # log2 of that, shifted as in the log
-    written: bytearray | None  # a 1 for each byte of the memory that was written; None if all were
-    logged: bool  # whether several threads may access it
 
 
 class Written:
@@ -55,7 +38,7 @@ class Written:
         self._of.pop(id(owner_of(array)), None)
 
 
-class CheckedBlock(Block):
+class CheckedBlock(InstrumentedBlock):
     """A block that runs, what its threads accessed, and what they have waited for.
 
     A thread begins a new *interval* at each barrier that orders memory. In an interval of its own, with the number
@@ -66,22 +49,16 @@ class CheckedBlock(Block):
     those that others do on that element later: they are `told` of it.
     """
 
-    def __init__(self, number, checker, run, args):
-        self.arrays = dict(checker.arrays)  # id of an array -> Layout
+    def __init__(self, number, checker, run, args, kind=None):
         self.written = {}  # id of a memory of its own -> its Layout's `written`
         self.address, self.what, self.value = (typed_array("q") for _ in range(3))
         self.intervals = []
         self.phase = 0
-        super().__init__(number, checker, run, args, kind=CheckedLane)
+        super().__init__(number, checker, run, args, kind=kind or CheckedLane)
 
     def new_interval(self, lane):
         self.intervals.append(Interval(lane, lane.clock, lane.seen, self.phase, lane.phase, lane.told))
         return len(self.intervals) - 1 << INTERVAL_SHIFT
-
-    def layout(self, array):
-        """The Layout of an array, kept while the block runs."""
-        found = self.arrays[id(array)] = self.launch.layout(array, self)
-        return found
 
     def passed_block(self):
         """All threads have waited for each other."""
@@ -116,7 +93,6 @@ class CheckedLane(Lane):
 
     def __init__(self, block, number):
         super().__init__(block, number)
-        self.known = block.arrays
         self.gone_round = self.waited_rounds = 0  # how often, of all `while` loops; what its waits count as
         self.at_site = None  # the number of the one at which it waits
         self.clock, self.seen, self.phase = 0, NOTHING_SEEN, 0
@@ -126,51 +102,38 @@ class CheckedLane(Lane):
         self.log_address, self.log_what = block.address.append, block.what.append
         self.log_value = block.value.append
 
-    def load(self, site, array, index):
-        if type(array) is not np.ndarray:
-            return array[index]
-        known = self.known.get(id(array)) or self.block.layout(array)
-        offset = self.offset(site, known, index)
-        if offset is None:
-            return array[index]  # a view
-        written = known.written
-        if written is not None and written.find(0, known.at + offset, known.at + offset + known.bytes) >= 0:
-            self.launch.unwritten(self, site, array, index)
+    def outside(self, site, array, index):
+        self.launch.outside(self, site, array, index)
+
+    def reads(self, site, known, offset, index, changed):
+        if known.written is not None:
+            self.is_written(site, known, offset, index)
         if known.logged:
             self.log_address(known.begin + offset)
             self.log_what(self.interval | site << SITE_SHIFT | known.size)
             self.log_value(0)
-        return array[index]
 
-    def store(self, site, array, index, value):
-        if type(array) is not np.ndarray:
-            array[index] = value
-            return
-        known = self.known.get(id(array)) or self.block.layout(array)
-        offset = self.offset(site, known, index)
-        if offset is None:
-            array[index] = value
-            return
-        old = array[index]
-        array[index] = value
-        self.wrote(site, STORE, known, offset, old, array[index])
+    def is_written(self, site, known, offset, index):
+        """Report a read of an element to which nothing was written."""
+        begin = known.at + offset
+        if known.written.find(0, begin, begin + known.bytes) >= 0:
+            self.launch.unwritten(self, site, known.array, index)
 
-    def atomic(self, site, operation, array, index, *values):
-        if type(array) is not np.ndarray or not values:
-            raise TypeError(ATOMIC_TAKES)
-        known = self.known.get(id(array)) or self.block.layout(array)
-        if operation.__name__ == "compare_and_swap":
-            offset, element = self.offset(site, known, 0), 0
-            old = operation(array, index, *values)
-        else:
-            offset, element = self.offset(site, known, index), index
-            if known.written is not None and known.written.find(0, known.at + offset, known.at + offset + 1) >= 0:
-                self.launch.unwritten(self, site, array, index)
-            old = operation(array, index, *values)
+    def changes(self, site, known, offset, index):
+        if known.written is not None:
+            self.is_written(site, known, offset, index)
         if self.fenced or self.launch.messages:
             self.pass_message(known.begin + offset)
-        self.wrote(site, ATOMIC, known, offset, old, array[element])
-        return old
+
+    def wrote(self, site, kind, known, offset, index, old, new):
+        if known.written is not None:
+            begin = known.at + offset
+            known.written[begin : begin + known.bytes] = b"\1" * known.bytes
+        if known.logged:
+            self.log_address(known.begin + offset)
+            what = kind << KIND_SHIFT | known.size | bool(old != new)
+            self.log_what(self.interval | site << SITE_SHIFT | what)
+            self.log_value(hash(new))
 
     def fence(self, only=None):
         """A fence: what the thread knows is in its messages from now on; only: the number of the block it is for."""
@@ -194,40 +157,6 @@ class CheckedLane(Lane):
         if self.fenced:
             only, known = self.fenced
             messages[where, address, only] = merged([messages.get((where, address, only), {}), known, self.told])
-
-    def wrote(self, site, kind, known, offset, old, new):
-        if known.written is not None:
-            begin = known.at + offset
-            known.written[begin : begin + known.bytes] = b"\1" * known.bytes
-        if known.logged:
-            self.log_address(known.begin + offset)
-            what = kind << KIND_SHIFT | known.size | bool(old != new)
-            self.log_what(self.interval | site << SITE_SHIFT | what)
-            self.log_value(hash(new))
-
-    def offset(self, site, known, index):
-        """The byte offset of an element in its array; None if the index selects several."""
-        if known.length is None:
-            return self.offset_of_several(site, known, index)
-        if type(index) is tuple:
-            (index,) = index
-        number = as_index(index)
-        if not 0 <= number < known.length:
-            self.launch.outside(self, site, known.array, number)
-        return number * known.stride
-
-    def offset_of_several(self, site, known, index):
-        """The same for an array of several dimensions."""
-        indices = index if type(index) is tuple else (index,)
-        if any(isinstance(each, slice) for each in indices):
-            return None
-        numbers = tuple(map(as_index, indices))
-        for number, length in zip(numbers, known.array.shape, strict=False):
-            if not 0 <= number < length:
-                self.launch.outside(self, site, known.array, numbers if len(numbers) > 1 else number)
-        if len(numbers) < known.array.ndim:
-            return None
-        return sum(number * stride for number, stride in zip(numbers, known.array.strides, strict=False))
 
     def waits(self, site, barrier):
         self.at_site = site

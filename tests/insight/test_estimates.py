@@ -13,9 +13,9 @@ from tcgpu import records
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.errors import GraphError, MethodError
-from tcgpu.insight import caches, estimates, gpus, recorder, sampling, task_loops
+from tcgpu.insight import caches, estimates, gpus, recorder, sampling, task_loops, trace_launch
 from tcgpu.insight.demand import Steps
-from tcgpu.insight.recorder import TaskSampler, record
+from tcgpu.insight.recorder import TaskSampler
 from tcgpu.kernels import Step, simulated
 from tcgpu.registry import METHODS
 
@@ -124,7 +124,7 @@ def test_all_units_together_do_what_the_launch_does(method, skewed):
     demand = Steps(sample).demand(H200, 1, step.shared, 0)
     steps, arrays, _ = launched(method, skewed)  # anew: a launch changes its arrays
     args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])
-    events = record(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared)
+    events = trace_launch(step.kernel, step.blocks, step.threads, *args, shared=step.shared).events
     values, beside = estimates.spread(sample, demand.l1, 0)
     whole = caches.wavefronts_of(events)[events.of_kind("load") | events.of_kind("store")].sum()
     assert values.sum() + beside * step.blocks == pytest.approx(whole, rel=0.03)
@@ -285,7 +285,7 @@ class TestCaches:
     def test_words_of_a_bank_and_lines_take_wavefronts(self, stride, cycles):
         """About as many as an H100 takes cycles for such a load of a warp from its L1 cache."""
         args = read_apart.typed([np.zeros(32 * stride, np.int32), np.uint32(stride), np.zeros(1, np.int32)])
-        events = record(read_apart.py_func, 1, 32, args)
+        events = trace_launch(read_apart, 1, 32, *args).events
         assert caches.wavefronts_of(events)[events.of_kind("load")].tolist() == [cycles]
 
     def test_warps_that_have_come_apart_do_not_wait_for_what_another_one_has_read(self):

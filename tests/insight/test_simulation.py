@@ -8,8 +8,9 @@ import pytest
 
 import tcgpu
 from tcgpu import cuda
-from tcgpu.insight.faults import VERBS, check_launch
-from tcgpu.insight.recorder import record
+from tcgpu.insight.faults import VERBS, Checker
+from tcgpu.insight.recorder import Recorder
+from tcgpu.insight.shadow_memory import Written
 
 pytestmark = pytest.mark.sim
 LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
@@ -74,10 +75,10 @@ def named_arguments(values, out):
     out[i] = at_site(values, site=i, function=3) + after_all(values, i, function=2)
 
 
-@pytest.mark.parametrize("run", [check_launch, record])
-def test_device_functions_take_arguments_by_any_name(run):
+@pytest.mark.parametrize("kind, more", [(Recorder, ()), (Checker, ("kernel", Written()))])
+def test_device_functions_take_arguments_by_any_name(kind, more):
     out = np.zeros(8, np.int64)
-    run(named_arguments, 2, 4, (np.arange(8), out))
+    kind(2, 4, 0, *more).simulate(named_arguments, (np.arange(8), out), at_a_time=2)
     assert out.tolist() == (5 * np.arange(8)).tolist()
 
 
