@@ -119,6 +119,29 @@ def test_no_code_is_kept_beside_the_source(squares, tmp_path):
     assert {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*.nb?")} == {"cache", "of tcgpu"}
 
 
+def test_functions_of_closures_are_kept_each_for_itself(tmp_path):
+    """Numba's own key has what is closed over: compiled functions differ in each process there."""
+    (tmp_path / "closures.py").write_text("""
+from tcgpu.engines.native import inline, jit
+def times(factor):
+    @inline
+    def once(x):
+        return factor * x
+    @jit
+    def twice(x):
+        return once(once(x))
+    return twice
+both = times(2), times(3)
+""")
+    code = """
+from closures import both
+assert [twice(1) for twice in both] == [4, 9]
+print(*(sum(count.values()) for twice in both for count in (twice.stats.cache_hits, twice.stats.cache_misses)))
+"""
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join([str(tmp_path), ROOT])}
+    assert [run(code, **environment)[0] for _ in range(2)] == [["0", "1", "0", "1"], ["1", "0", "1", "0"]]
+
+
 def damaged(path, how):
     content = path.read_bytes()
     path.write_bytes({

@@ -134,7 +134,7 @@ def test_every_design_counts_any_edges(graph, data):
     most = data.draw(st.sampled_from([8, 64, cpu.counting.MOST_PACKED]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu.counting, "MOST_PACKED", most)
-        patch.setattr(cpu.counting, "CHUNK", (3, 7))
+        patch.setattr(cpu.finding, "CHUNK", (3, 7))
         for design in designs(graph):
             assert cpu.count_by(design, graph, part) == expected
 

@@ -1,7 +1,9 @@
 """The native engine: exact counts on all cores of a CPU, of a whole graph or of a part of its edges.
 
-A count picks a vertex order (`orders`), then a design (`choose`), and runs that design (`counting`). A design counts,
-for each edge (u, v), the rows that the columns of u and v share:
+`finding` finds the triangles at each edge (u, v): the rows that the columns of u and v share. Its loops are compiled for
+an emitter, which says what becomes of a triangle: it is added to edges or to vertices (`edge_tally`), or listed
+(`per_vertex`); or for none: then they count. A count picks a vertex order (`orders`), then a design (`choose`), and
+runs that design (`counting`):
 
     design  graphs                                             how the columns are intersected
     short   no column is over 32 rows, or few are and none is  16 rows are compared with one instruction
@@ -21,8 +23,8 @@ overlapping cliques; "hubs" 3.7 times on R-MAT scale 18 in degree order. On othe
 best: "words" a fifth as fast as "short" on roads, "short" a 20th of "words" on cliques, "words" 0.6 of "hubs" on R-MAT.
 
 `per_vertex` finds triangles per vertex, per edge and one by one. It ANDs whole neighbourhoods where a graph is dense or
-neighbours have close numbers (`neighbourhoods`); elsewhere it intersects columns as a count does (`edge_tally`), or per
-edge looks up wedges, which pays where most edges are in many triangles. `edges` describes a part of a graph. `cleaning`
+neighbours have close numbers (`neighbourhoods`); elsewhere it intersects columns as a count does, or per edge looks up
+wedges, which pays where most edges are in many triangles. `edges` describes a part of a graph. `cleaning`
 sorts raw edges, `compact` numbers ids, `draws` draws edges.
 
 All of these are compiled by Numba. `small` serves small graphs without it, also in `count` and its neighbours here.

@@ -9,11 +9,13 @@ that its two rows of bits share, found with one AND and popcount for 64 vertices
 dense and u not are found in the same way: at an edge (u, v) from v's row and a bitmap of u's column.
 """
 
+import functools
+
 import numpy as np
 
-from tcgpu.cpu.counting import chunk_bounds, chunks, pack_words
-from tcgpu.cpu.edge_tally import add
+from tcgpu.cpu.edge_tally import add, tallies
 from tcgpu.cpu.edges import all_edges, vertices
+from tcgpu.cpu.finding import pack_words, run, words_finder
 from tcgpu.engines.native import (
     CACHE_LINE,
     common_bits,
@@ -42,14 +44,15 @@ def word_tally(graph, by_edge, workers):
     word_index, words = np.empty(indices.size, np.int32), np.empty(indices.size, np.uint64)
     span = np.empty((graph.n, 2), np.int64)
     run_threads(pack_words, indptr, indices, 0, graph.n, word_index, words, span, workers=shares(indices.size))
-    bounds = chunk_bounds(graph, all_edges(graph), workers)
-    queue = np.array([0, bounds.size - 1], np.int64)
-    bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
-    edges = np.zeros((1, graph.m), np.int32) if by_edge else None
-    totals = np.zeros((workers, 0 if by_edge else graph.n), np.int64)
-    run_threads(_tally_words, graph.col_ptr, graph.row_idx, queue, bounds, word_index, words, span, bitmaps, edges,
-                totals, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
-    return edges if by_edge else totals.sum(axis=0, keepdims=True) >> 1  # a vertex finds each triangle at two edges
+    bitmaps = np.empty((workers, graph.n // 64 + 1), np.uint64)
+    found = np.zeros((1, graph.m), np.int32) if by_edge else np.zeros((workers, graph.n), np.int64)
+    run(_finder(by_edge), graph, all_edges(graph), workers, 0, graph.n, word_index, words, span, bitmaps, found, None)
+    return found if by_edge else found.sum(axis=0, keepdims=True) >> 1  # a vertex finds each triangle at two edges
+
+
+@functools.cache
+def _finder(by_edge):
+    return words_finder(tallies(by_edge, False))
 
 
 def first_dense(graph):
@@ -127,38 +130,6 @@ def dense_rows(graph, base, workers):
     bits = np.zeros((graph.n - base) * words, np.uint64)
     run_threads(_fill_rows, graph.col_ptr, graph.row_idx, base, words, bits, workers=workers)
     return bits
-
-
-@jit
-def _tally_words(
-    worker, workers, col_ptr, row_idx, queue, bounds, word_index, words, span, bitmaps, edges, totals
-):  # fmt: skip
-    """Write the common neighbours of each edge's ends to `edges`, or add them to both ends in this worker's totals."""
-    bitmap = bitmaps[worker]
-    for _, u, at, stop in chunks(queue, bounds, col_ptr):
-        while at < stop and not stopped(queue):
-            u += 1
-            begin, end = at, min(stop, col_ptr[U64(u + 1)])
-            at = col_ptr[U64(u + 1)]
-            if begin == end:
-                continue
-            for q in range(span[U64(u), 0], span[U64(u), 1]):
-                bitmap[U64(word_index[U64(q)])] = words[U64(q)]
-            total = I64(0)
-            for k in range(begin, end):
-                v = U64(row_idx[U64(k)])
-                common = U64(0)
-                for q in range(span[v, 0], span[v, 1]):
-                    common += popcount(bitmap[U64(word_index[U64(q)])] & words[U64(q)])
-                if edges is not None:
-                    edges[0, U64(k)] = common
-                else:
-                    totals[worker, v] += I64(common)
-                    total += I64(common)
-            if edges is None:
-                totals[worker, U64(u)] += total
-            for q in range(span[U64(u), 0], span[U64(u), 1]):
-                bitmap[U64(word_index[U64(q)])] = U64(0)
 
 
 @jit

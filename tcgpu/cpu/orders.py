@@ -16,8 +16,8 @@ import numpy as np
 from tcgpu.cpu import choose, counting
 from tcgpu.cpu.choose import HUB_WORD
 from tcgpu.cpu.cleaning import rank_by_degree
-from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER, is_later
 from tcgpu.cpu.edges import all_edges, workers_for
+from tcgpu.cpu.finding import FEW_ROWS, MUCH_LONGER, is_later
 from tcgpu.cpu.neighbourhoods import cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads, threads
 

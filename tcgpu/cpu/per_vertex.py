@@ -12,6 +12,7 @@ system provides no memory for pages that are never written. Besides these ranges
 for each vertex, and per edge an int32.
 """
 
+import functools
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,9 +20,9 @@ import numpy as np
 from tcgpu.arrays import blocks, locked, running_sums
 from tcgpu.cpu import small
 from tcgpu.cpu.cleaning import occurrences
-from tcgpu.cpu.counting import FAR, NEAR
 from tcgpu.cpu.edge_tally import add, add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, marking_workers, takes_any_v, workers_for
+from tcgpu.cpu.finding import FAR, NEAR, Emitter, finder, run
 from tcgpu.cpu.neighbourhoods import add_dense, add_dense_pairs, dense_rows, word_tally
 from tcgpu.cpu.orders import in_order, tally_plan
 from tcgpu.engines.choice import NUMBA
@@ -31,7 +32,7 @@ MAX_COPIES = 4  # up to this many workers each have a result array; more workers
 MAX_PART_COPIES = 2  # the same in a part
 CHUNK = 128  # middle vertices that a worker takes at a time
 AHEAD = 8  # how many wedge lists ahead to prefetch the first rows of one
-MAX_ROWS = 1 << 24  # triangles in an array of `list_triangles`
+ROWS, MAX_ROWS = 1 << 16, 1 << 24  # triangles in the arrays of `list_triangles`: at least, at most
 
 I64 = np.int64
 U64 = np.uint64
@@ -179,21 +180,51 @@ def sum_over_neighbours(graph, values):
 def list_triangles(graph, chunk=1 << 20, order="auto"):
     """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
     own = in_order(graph, order, "triangles")
-    start, lists = _wedges(own, own.n, workers_for(all_edges(own)))
-    most = int(np.subtract(lists[:, 1], lists[:, 0]).sum(dtype=np.int64))  # each look-up may find a triangle
-    marks = np.zeros(own.n, np.int32)
-    state = np.zeros(5, np.int64)
     source = None if own is graph else np.argsort(own.rank).astype(np.int32)
-    while state[MIDDLE] < own.n:
-        rows = np.empty((min(chunk, most, MAX_ROWS), 3), np.int32)
-        run_threads(_list_triangles, own.col_ptr, own.row_idx, own.col_of, start, lists, state, marks, rows,
-                    workers=1, queue=stoppable(state, own.m))  # fmt: skip
-        rows = rows[: state[LISTED]]
-        if source is not None:
-            for block in blocks(len(rows)):
-                rows[block] = np.sort(source[rows[block]], axis=1)
-        if rows.size:
-            yield rows
+    most = _most_triangles(own)
+    rows = np.empty((max(min(max(chunk, ROWS), MAX_ROWS, int(most[-1])), own.max_column), 3), np.int32)
+    bitmaps, hits = np.empty((1, own.n // 64 + 1), np.uint64), np.empty((1, own.max_column), np.int32)
+    first = 0
+    while first < own.m:
+        listed = np.zeros(1, np.int64)
+        while first < own.m and 2 * listed[0] <= len(rows):
+            last = int(np.searchsorted(most, most[first] + len(rows) - listed[0], side="right")) - 1
+            if last == first:
+                break
+            part, first = Edges(first, last, 0, own.n), last
+            run(_listing_finder(), own, part, 1, True, bitmaps, None, hits, (rows, listed), None, None, None)
+        for at in range(0, listed[0], chunk):
+            found = rows[at : min(at + chunk, listed[0])]
+            yield found if source is None else np.sort(source[found], axis=1)
+        if last < own.m:
+            rows = np.empty_like(rows)
+
+
+def _most_triangles(graph):
+    """The most triangles u < v < w that all edges (u, v) before each one may have: running sums."""
+    most, lengths = np.empty(graph.m, np.int64), graph.column_lengths
+    for block in blocks(graph.m):
+        after = graph.col_ptr[1:][graph.col_of[block]] - np.arange(block.start + 1, block.stop + 1)
+        most[block] = np.minimum(after, lengths[graph.row_idx[block]])
+    return running_sums(most)
+
+
+@functools.cache
+def _listing_finder():
+    """The loop that lists triangles; the state is an array of rows, and how many of these are filled."""
+
+    @inline
+    def begin(state, worker):
+        return uncounted(state[0]), uncounted(state[1])
+
+    @inline
+    def triangle(own, u, v, w, uv, uw, vw):
+        rows, listed = own
+        at = U64(listed[0])
+        rows[at, 0], rows[at, 1], rows[at, 2] = u, v, w
+        listed[0] += 1
+
+    return finder(Emitter(begin, triangle))
 
 
 def _spans(graph, part, by_edge):
@@ -252,18 +283,6 @@ def _fill_wedges(worker, workers, col_ptr, row_idx, base, cuts, queue, put, list
                 put[U64(v)] = at + 1
 
 
-@inline
-def _mark_places(row_idx, begin, end, marks):
-    for k in range(begin, end):
-        marks[U64(row_idx[U64(k)])] = k - begin + 1
-
-
-@inline
-def _unmark(row_idx, begin, end, marks):
-    for k in range(begin, end):
-        marks[U64(row_idx[U64(k)])] = 0
-
-
 @jit
 def _tally(
     worker, workers, col_ptr, row_idx, start, lists, queue, all_marks, all_counters, all_found, shared,
@@ -285,7 +304,8 @@ def _tally(
             begin, end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
             if begin == end or start[U64(v)] == start[U64(v + 1)]:
                 continue
-            _mark_places(row_idx, begin, end, marks)
+            for k in range(begin, end):
+                marks[U64(row_idx[U64(k)])] = k - begin + 1
             for q in range(start[U64(v)], start[U64(v + 1)]):
                 if q + AHEAD < lists.shape[0]:
                     prefetch(row_idx, I64(lists[U64(q + AHEAD), 0]))
@@ -302,7 +322,7 @@ def _tally(
             for k in range(begin, end):
                 add(found, k, counters[U64(k - begin + 1)], shared)
                 counters[U64(k - begin + 1)] = 0
-            _unmark(row_idx, begin, end, marks)
+                marks[U64(row_idx[U64(k)])] = 0
 
 
 @jit
@@ -330,37 +350,3 @@ def _find_edges(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, found
 def _move(worker, workers, values, at, found):
     for k in range(found.size * worker // workers, found.size * (worker + 1) // workers):
         found[U64(k)] = values[U64(at[U64(k)])]
-
-
-STOP, MIDDLE, LIST, POSITION, LISTED = range(5)  # the state of `_list_triangles`: where to go on, and rows filled
-
-
-@jit
-def _list_triangles(worker, workers, col_ptr, row_idx, col_of, start, lists, state, marks, rows):
-    """Fill `rows` with triangles, one a row, starting where the last call stopped."""
-    v, q, k = state[MIDDLE], state[LIST], state[POSITION]
-    listed = 0
-    while v < col_ptr.size - 1 and not stopped(state):
-        begin, end = col_ptr[v], col_ptr[v + 1]
-        _mark_places(row_idx, begin, end, marks)
-        full = False
-        while q < start[v + 1]:
-            k = max(k, I64(lists[q, 0]))
-            while k < lists[q, 1]:
-                if marks[row_idx[k]]:
-                    full = listed == len(rows)
-                    if full:
-                        break
-                    rows[listed, 0] = col_of[lists[q, 0] - 1]
-                    rows[listed, 1] = v
-                    rows[listed, 2] = row_idx[k]
-                    listed += 1
-                k += 1
-            if full:
-                break
-            q, k = q + 1, I64(0)
-        _unmark(row_idx, begin, end, marks)
-        if full:
-            break
-        v += 1
-    state[MIDDLE], state[LIST], state[POSITION], state[LISTED] = v, q, k, listed

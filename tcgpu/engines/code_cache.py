@@ -95,8 +95,11 @@ class _Cache(FunctionCache):
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, None)
 
     def _index_key(self, sig, codegen):
-        """Numba's version and key, which names only the function itself, and what the function reaches."""
-        return numba.__version__, *super()._index_key(sig, codegen), meaning(self._py_func)
+        """Numba's version, the types, the processor, and what the function is and reaches.
+
+        Numba's own key has the values of closures, of which compiled functions differ in each process.
+        """
+        return numba.__version__, sig, codegen.magic_tuple(), meaning(self._py_func)
 
     def save_overload(self, sig, data):
         """Write the code; if that fails (a full disk), the next run compiles again."""

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.arrays import blocks
-from tcgpu.cpu.counting import MUCH_LONGER, chunk_bounds, chunks
 from tcgpu.cpu.edges import all_edges, workers_for
+from tcgpu.cpu.finding import MUCH_LONGER, chunk_bounds, chunks
 from tcgpu.cpu.orders import in_order
 from tcgpu.cpu.per_vertex import MAX_COPIES, in_edge_order_of, positions_in
 from tcgpu.engines.kernel_language import names_of

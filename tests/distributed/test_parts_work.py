@@ -95,7 +95,7 @@ def test_parts_of_any_graph_add_up(graph, number, by_pairs):
 def test_many_cores_count_what_one_does(cores, order, monkeypatch):
     """A graph with so many edges, in such long columns, that several workers count the same column."""
     graph = tcgpu.generate.rmat(scale=14, seed=2).ordered(order)
-    monkeypatch.setattr("tcgpu.cpu.counting.CHUNK", (50, 100))
+    monkeypatch.setattr("tcgpu.cpu.finding.CHUNK", (50, 100))
     parts = slices(graph, 2)
     assert min(part.last - part.first for part in parts) > 50_000 and graph.max_column > 100
     assert sum(count_part(graph, part, engine="cpu", cores=cores).triangles for part in parts) == tcgpu.count(graph)
