@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from itertools import zip_longest
 
 import networkx as nx
@@ -212,6 +213,23 @@ def test_pictures_read_what_the_kernel_is_recorded_to_read(method):
             shown.setdefault(task, []).extend([list(panel.read)] if panel.read else [])
     with_reads = {task: read for task, read in expected.items() if read}
     assert {task: read for task, read in shown.items() if read} == with_reads and len(with_reads) > 9
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("method", ["bitmap", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global"])
+def test_pictures_of_bitmaps_read_the_rows_that_the_kernel_is_recorded_to_read(method):
+    """Also those that are loaded behind the last row of a column, where a lane stops."""
+    with on_engine(METHODS[method], "sim"):
+        launch = trace_plan(METHODS[method].plan(CLUB, lanes=2))[0][-1]
+    loads = ["row = row_idx[q]"] if method == "bitmap" else ["a, b = row_idx[q]", "c, d = row_idx[q", "a = row_idx[q]"]
+    recorded, shown = Counter(), Counter()
+    for line in loads:
+        for read in reads_of_threads(launch, line).values():
+            recorded.update(read)
+    for frame in frames_of(CLUB, method, lanes=2):
+        if "nonzero" in frame.title:
+            shown.update(k for panel in frame.panels if isinstance(panel, RowIdx) for k in panel.read)
+    assert shown == recorded and shown.total() > CLUB.m
 
 
 @every_graph
