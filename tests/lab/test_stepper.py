@@ -2,6 +2,8 @@
 
 import re
 from bisect import bisect_right
+from collections import Counter
+from itertools import zip_longest
 
 import networkx as nx
 import numpy as np
@@ -15,11 +17,13 @@ import tcgpu
 from helpers import costs
 from tcgpu import TcgpuError
 from tcgpu.errors import GraphError
+from tcgpu.insight import trace_plan
+from tcgpu.insight.events import MEMORY_SHIFT
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.lab import stepper
 from tcgpu.lab.stepper import frames, search_steps
 from tcgpu.lab.stepper.frames import LOOKS, Cells, Matrix, RowIdx
-from tcgpu.registry import METHODS
+from tcgpu.registry import METHODS, on_engine
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 KNOBS = {
@@ -159,6 +163,73 @@ def test_column_block_reads_as_often_as_the_kernel(graph, tile):
 def test_merge_path_compares_as_often_as_the_kernel(graph, lanes):
     compared = lookups(graph, "merge_path", lanes=lanes)
     assert reads(METHODS["merge_path"].plan(graph, lanes=lanes), "row_idx") == graph.m * lanes + 2 * compared
+
+
+COMPARES = {  # method -> the lines of its source that read the rows of a picture, and how many each lane reads in one
+    "naive": (["x, y = a[p], b[q]"], 2),
+    "merge_path": (["if a[p + middle] <= b[q", "x, y = a[p], b[q]"], 2),
+    "thread_search": (["if values[place + half] <= key"], 1),
+    "bitmap_thread": (["row = row_idx[q]"], 1),
+}
+
+
+def reads_of_threads(launch, text):
+    """Thread -> the positions in `row_idx` that it reads at the line of the source with this text, in order."""
+    events, found = launch.events, {}
+    for request in np.argsort(events.step, kind="stable").tolist():
+        site, accesses = events.sites[events.site[request]], slice(*events.first[request : request + 2])
+        addresses, step = events.address[accesses], events.step[request]
+        if text in site.function.text(site.line) and events.memories[addresses[0] >> MEMORY_SHIFT] == "row_idx":
+            first = int(events.block[step]) * launch.threads + 32 * int(events.warp[step])
+            positions = (addresses & (1 << MEMORY_SHIFT) - 1) // events.size[request]
+            for lane, position in zip(events.lane[accesses].tolist(), positions.tolist(), strict=True):
+                found.setdefault(first + lane, []).append(position)
+    return found
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("method", COMPARES)
+def test_pictures_read_what_the_kernel_is_recorded_to_read(method):
+    """Position by position, for each nonzero, or each column that a thread has, in the order of a simulated launch."""
+    lines, each = COMPARES[method]
+    lanes = {"lanes": 4} if method == "merge_path" else {}
+    by_column = method == "bitmap_thread"
+    with on_engine(METHODS[method], "sim"):
+        launch = trace_plan(METHODS[method].plan(CLUB, **lanes))[0][-1]
+    expected, shown = {}, {}
+    for line in lines:
+        read = reads_of_threads(launch, line)
+        for task in range(CLUB.n if by_column else CLUB.m):
+            threads = range(task * lanes.get("lanes", 1), (task + 1) * lanes.get("lanes", 1))
+            by_lane = [[*zip(*[iter(read.get(thread, ()))] * each, strict=True)] for thread in threads]
+            steps = zip_longest(*by_lane, fillvalue=())
+            expected.setdefault(task, []).extend([k for positions in step for k in positions] for step in steps)
+    numbers = {ends: e for e, ends in enumerate(zip(CLUB.row_idx.tolist(), CLUB.col_of.tolist(), strict=True))}
+    for frame in frames_of(CLUB, method, **lanes):
+        if ends := re.search(r"nonzero \((\d+), (\d+)\)", frame.title):
+            i, j = map(int, ends.groups())
+            (panel,) = (panel for panel in frame.panels if isinstance(panel, RowIdx))
+            task = j if by_column else numbers[i, j]
+            shown.setdefault(task, []).extend([list(panel.read)] if panel.read else [])
+    with_reads = {task: read for task, read in expected.items() if read}
+    assert {task: read for task, read in shown.items() if read} == with_reads and len(with_reads) > 9
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("method", ["bitmap", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global"])
+def test_pictures_of_bitmaps_read_the_rows_that_the_kernel_is_recorded_to_read(method):
+    """Also those that are loaded behind the last row of a column, where a lane stops."""
+    with on_engine(METHODS[method], "sim"):
+        launch = trace_plan(METHODS[method].plan(CLUB, lanes=2))[0][-1]
+    loads = ["row = row_idx[q]"] if method == "bitmap" else ["a, b = row_idx[q]", "c, d = row_idx[q", "a = row_idx[q]"]
+    recorded, shown = Counter(), Counter()
+    for line in loads:
+        for read in reads_of_threads(launch, line).values():
+            recorded.update(read)
+    for frame in frames_of(CLUB, method, lanes=2):
+        if "nonzero" in frame.title:
+            shown.update(k for panel in frame.panels if isinstance(panel, RowIdx) for k in panel.read)
+    assert shown == recorded and shown.total() > CLUB.m
 
 
 @every_graph

@@ -22,8 +22,8 @@ def bit_steps(builder, j, edges, owner, memory, loads, *, lanes, word, fold=None
     fold = 0 if fold is None else 1 << fold
     n, own, title = builder.graph.n, builder.rows(j), f"{owner} of column {j}"
 
-    def panels(i=None, now=(), past=(), hits=(), *, look="there", stored=own):
-        """now, past: positions of column i that are looked up, and where lanes stop. look: of column j's own cells."""
+    def panels(i=None, now=(), past=(), read=(), hits=(), *, look="there", stored=own):
+        """now, past, read: positions of column i: looked up, where a lane stops, read. look: of column j's cells."""
         others = [] if i is None else builder.rows(i)
         keys, written = [others[k] for k in now], look == "looked"
         yield builder.cells(f"column {j}", own, look, looked=positions(own, [i]))
@@ -38,7 +38,7 @@ def bit_steps(builder, j, edges, owner, memory, loads, *, lanes, word, fold=None
             marks={k: str(number % lanes) for number, k in enumerate(now)},
         )  # fmt: skip
         begin = builder.col_ptr[j if i is None else i]
-        read = range(len(own)) if look != "there" else (*now, *past)
+        read = range(len(own)) if look != "there" else read
         yield RowIdx((j,) if i is None else (j, i), [begin + k for k in read])
 
     def whole(caption, **more):
@@ -59,7 +59,7 @@ def bit_steps(builder, j, edges, owner, memory, loads, *, lanes, word, fold=None
         others = builder.rows(i)
         if not others:
             yield look_up(builder, title, i, j, NOTHING.format(i), panels(i))
-        for now, past in rounds_of_lanes(others, lanes, loads, own[-1] if loads > 1 else n):
+        for now, read, past in rounds_of_lanes(others, lanes, loads, own[-1] if loads > 1 else n):
             keys, said = [others[k] for k in now], []
             hits.update(row for row in keys if row in own)
             if keys:
@@ -67,7 +67,7 @@ def bit_steps(builder, j, edges, owner, memory, loads, *, lanes, word, fold=None
                 said += [f"Set in the fold: {listed(row for row in keys if row % fold in folded)}."] if fold else []
                 said += [f"Set in the bits: {listed(row for row in keys if row in own)}."]
             said += [PAST.format(others[k], i, j) for k in past]
-            yield look_up(builder, title, i, j, " ".join(said), panels(i, now, past, hits), keys, own)
+            yield look_up(builder, title, i, j, " ".join(said), panels(i, now, past, read, hits), keys, own)
     words = len({row // word for row in own})
     yield whole(
         f"Column {j} is done. Only the words that have one of its bits are cleared, {words} of {-(-n // word)}: the "
@@ -76,17 +76,18 @@ def bit_steps(builder, j, edges, owner, memory, loads, *, lanes, word, fold=None
 
 
 def rounds_of_lanes(rows, lanes, loads, last):
-    """The positions that `lanes` lanes look up in each round, and a list of the positions at which a lane stops.
+    """Of each round of `lanes` lanes: the positions that are looked up, those that are read, and where the first stops.
 
-    Lane l takes rows l, l + lanes, ... It stops if the first row of its round is past `last`. It takes `loads` rows a
+    Lane l takes rows l, l + lanes, ... It stops if the first row of its round is past `last`. It reads `loads` rows a
     round while it has more than three times `lanes` rows left.
     """
     begins = range(min(lanes, len(rows)))
     while begins:
         past = [k for k in begins if rows[k] > last]
         several = [loads if len(rows) - k > 3 * lanes else 1 for k in begins]
-        taken = [range(k, k + some * lanes, lanes) for k, some in zip(begins, several, strict=True) if k not in past]
-        yield sorted(k for part in taken for k in part), past[:1]
+        parts = [range(k, k + some * lanes, lanes) for k, some in zip(begins, several, strict=True)]
+        taken = [part for part in parts if part.start not in past]
+        yield *(sorted(k for part in each for k in part) for each in (taken, parts)), past[:1]
         begins = sorted(part.stop for part in taken if part.stop < len(rows))
 
 
