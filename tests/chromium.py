@@ -13,6 +13,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
+from functools import cached_property
 from pathlib import Path
 
 import nbformat
@@ -41,22 +43,66 @@ OPENS = 60_000  # milliseconds in which a page opens, on a machine that is busy,
 RUNS = 120_000  # and in which a notebook has run
 
 
-class Lab:
-    """A JupyterLab over a copy of the notebooks without outputs, in `folder`; `errors` are those of the console."""
+class Servers:
+    """A JupyterLab, started when it is asked for, over a copy of the notebooks without outputs, in `folder`."""
 
-    def __init__(self, root, tmp_path, chromium, stack):
-        self.root, self.folder, self.errors = root, tmp_path / "notebooks", []
-        self._chromium, self._stack, self._tmp = chromium, stack, tmp_path
+    def __init__(self, root, tmp_path, stack):
+        self.root, self.folder, self._tmp, self._stack = root, tmp_path / "notebooks", tmp_path, stack
         shutil.copytree(root / "notebooks", self.folder, ignore=shutil.ignore_patterns("*.ipynb", "__pycache__"))
-        for path in root.glob("notebooks/*.ipynb"):
-            nbformat.write(without_outputs(nbformat.read(path, as_version=4)), self.folder / path.name)
+        self._without_outputs = {
+            path.name: nbformat.writes(without_outputs(nbformat.read(path, as_version=4)))
+            for path in root.glob("notebooks/*.ipynb")
+        }
+
+    @cached_property
+    def jupyterlab(self):
+        """What the server says of itself: its address and its token."""
+        command = ["jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]
+        return facts_of(self.serve(command, self._stack), self._tmp)
+
+    def begin_anew(self):
+        """End all kernels; the notebooks, and what JupyterLab has open, are again as they were at first."""
+        if "jupyterlab" in vars(self):
+            for session in self._ask("api/sessions"):
+                self._ask(f"api/sessions/{session['id']}", "DELETE")
+        for path in self.folder.glob("*.ipynb"):
+            path.unlink()
+        for name, text in self._without_outputs.items():
+            (self.folder / name).write_text(text, encoding="utf-8")
+        shutil.rmtree(self._tmp / "JUPYTERLAB_WORKSPACES", ignore_errors=True)
+
+    def _ask(self, path, method="GET"):
+        """The answer of JupyterLab's server to a request."""
+        headers = {"Authorization": f"token {self.jupyterlab['token']}"}
+        request = urllib.request.Request(self.jupyterlab["url"] + path, headers=headers, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read() or "null")
+
+    def serve(self, arguments, stack):
+        environment = {**os.environ, "PYTHONPATH": f"{self.folder}:{self.root}"}
+        environment |= {f"{place}_DIR": str(self._tmp / place) for place in PLACES}
+        environment["JUPYTER_CONFIG_PATH"] = str(self.folder / SETTINGS)
+        log = stack.enter_context(open(self._tmp / "log", "a"))
+        command = [sys.executable, "-m", *arguments]
+        server = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
+        stack.callback(server.wait, 30)
+        stack.callback(server.terminate)
+        return server
+
+
+class Lab:
+    """A page of JupyterLab, or of Voila, over the notebooks in `folder`; `errors` are those of the console."""
+
+    def __init__(self, servers, chromium, stack):
+        self.root, self.folder, self.errors = servers.root, servers.folder, []
+        self._servers, self._chromium, self._stack = servers, chromium, stack
+        servers.begin_anew()
 
     def open(self, notebook, *, width=1400, height=1000):
         """A page with a notebook in JupyterLab, its kernel idle."""
         from playwright.sync_api import expect
 
-        command = ["jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]
-        facts = facts_of(self._serve(command), self._tmp)
+        facts = self._servers.jupyterlab
         page = self._page(width, height)
         page.goto(f"{facts['url']}lab/tree/{notebook}?token={facts['token']}", timeout=OPENS)
         expect(page.get_by_role("button", name="Python 3 (ipykernel) | Idle")).to_be_visible(timeout=OPENS)
@@ -74,7 +120,7 @@ class Lab:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        self._serve(["voila", ".", "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"])
+        self._servers.serve(["voila", ".", "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"], self._stack)
         listening("127.0.0.1", port)
         page, own = self._page(width, height), f"http://127.0.0.1:{port}/"
         page.route(lambda url: not url.startswith((own, "data:", "blob:")), lambda route: route.fulfill(body=""))
@@ -99,17 +145,6 @@ class Lab:
     def screenshot(self, page, name):
         """page: the page, or a part of it."""
         screenshot(self.root, page, name)
-
-    def _serve(self, arguments):
-        environment = {**os.environ, "PYTHONPATH": f"{self.folder}:{self.root}"}
-        environment |= {f"{place}_DIR": str(self._tmp / place) for place in PLACES}
-        environment["JUPYTER_CONFIG_PATH"] = str(self.folder / SETTINGS)
-        log = self._stack.enter_context(open(self._tmp / "log", "w"))
-        command = [sys.executable, "-m", *arguments]
-        server = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
-        self._stack.callback(server.wait, 30)
-        self._stack.callback(server.terminate)
-        return server
 
     def _page(self, width, height):
         from playwright.sync_api import sync_playwright

@@ -203,13 +203,22 @@ def own_rings():
     runtime.release_device_memory()
 
 
+@pytest.fixture(scope="session")
+def servers(root, tmp_path_factory):
+    """`chromium.Servers`: JupyterLab starts once."""
+    from chromium import Servers
+
+    with contextlib.ExitStack() as stack:
+        yield Servers(root, tmp_path_factory.mktemp("jupyter"), stack)
+
+
 @pytest.fixture
-def lab(root, tmp_path, chromium):
-    """A `lab.Lab`: JupyterLab or Voila over a copy of the notebooks, in a real browser."""
+def lab(servers, chromium):
+    """A `chromium.Lab`: JupyterLab or Voila over a copy of the notebooks, in a real browser."""
     from chromium import Lab
 
     with contextlib.ExitStack() as stack:
-        yield Lab(root, tmp_path, chromium, stack)
+        yield Lab(servers, chromium, stack)
 
 
 @pytest.fixture(scope="session")

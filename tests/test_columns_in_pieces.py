@@ -90,6 +90,7 @@ def test_hard_graphs_are_cleaned_in_pieces(engine, name, ranges, small_pieces):
 
 
 @pytest.mark.sim
+@pytest.mark.usefixtures("compiled_kernels")
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60),

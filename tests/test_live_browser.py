@@ -1,6 +1,7 @@
 """The live notebooks of the site in a browser with nothing installed, as a visitor has them; see live.py.
 
-Without --full only the first notebooks, the one with an own kernel, and the explorer.
+Without --full only the first two notebooks, the puzzles, the one with an own kernel, and the explorer; what the others
+need beside these, all methods in the simulator, test_webgpu_browser.py runs in one page.
 """
 
 import json
@@ -17,7 +18,7 @@ from helpers import run
 
 pytestmark = [pytest.mark.browser, pytest.mark.sim]
 OWN_KERNEL, EXPLORER = "10_your_kernel", "explorer"  # they have tests of their own
-ALWAYS = ("00", "01", "02", "03")
+ALWAYS = ("00", "01", "02_puzzles")
 NAMES = sorted({path.stem for path in run.HERE.glob("*.ipynb")} - {OWN_KERNEL, EXPLORER})
 KERNEL_PLUGIN = "@jupyterlite/pyodide-kernel-extension:kernel"
 FIRST_CODE = (
@@ -153,14 +154,10 @@ def test_what_a_visitor_changes_stays_until_it_is_reset(live):
     assert page.evaluate(f"{FIRST_CODE}.getSource()") == stored
 
 
-def test_the_folder_shows_notebooks_alone_in_reading_order(live):
-    page = live.open("00_start_here.ipynb")
-    listed = page.locator(".jp-DirListing-itemText").all_text_contents()
-    assert listed == run.reading_order()
-
-
 def test_pages_and_live_notebooks_lead_to_each_other(live):
+    """The folder shows notebooks alone, in reading order."""
     page = live.open(f"{OWN_KERNEL}.ipynb")
+    assert page.locator(".jp-DirListing-itemText").all_text_contents() == run.reading_order()
     assert page.locator("#tcgpu-bar output").text_content().startswith("Python is starting")
     leads_to = page.get_by_text("Read this page without running it").evaluate("link => link.href")
     assert leads_to == f"{live.address}notebooks/{OWN_KERNEL}.html"

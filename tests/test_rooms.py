@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 # a library -> the files that import it
 DOORS = {
     "numba.cuda": {"engines/kernel_compiler.py", "engines/integer_operations.py"},

@@ -43,6 +43,7 @@ USES = {
 SHOWS = {"lab": "insight"}  # it needs what it shows
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("removed", share(USES, "slices", of=len(USES)))
 def test_all_the_rest_works_without_a_slice(root, tmp_path, removed):
     shutil.copytree(root / "tcgpu", tmp_path / "tcgpu", ignore=shutil.ignore_patterns("__pycache__"))

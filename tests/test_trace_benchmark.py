@@ -148,6 +148,7 @@ def counted(benchmark, traced):
     return benchmark.read_counters(LIKE_NCU.format(metrics=heads, units=units, rows="\n".join(lines)))
 
 
+@pytest.mark.full
 def test_counters_are_read_and_compared(benchmark, traced, counted):
     rows = benchmark.compared(traced, counted)
     assert len(rows) == len(traced)
@@ -159,6 +160,7 @@ def test_counters_are_read_and_compared(benchmark, traced, counted):
     assert benchmark.read_counters("==ERROR== nothing") == []
 
 
+@pytest.mark.full
 def test_without_a_gpu_the_benchmark_exits_with_a_message(benchmark, root):
     if runtime.ENGINE == "gpu":
         pytest.skip("there is a GPU: the benchmark would run")

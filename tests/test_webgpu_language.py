@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from sampling import share
 
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import cuda, int32, int64, uint32, uint64
@@ -660,8 +661,11 @@ KERNELS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("blocks, threads", SHAPES)
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize(
+    "kernel, blocks, threads",
+    [pytest.param(each, *shape, id=f"{each.__name__} {shape}")
+     for each in KERNELS for shape in share(SHAPES, each.__name__, of=2)],
+)  # fmt: skip
 def test_kernels_do_what_they_do_in_the_simulator(engine, kernel, blocks, threads):
     if kernel is threads_that_end_early and "llvmpipe" in engine.name:
         pytest.skip("Mesa 22.3 leaves the loop at once")

@@ -2,7 +2,10 @@
 
 import ast
 
+import pytest
 import weight
+
+pytestmark = pytest.mark.full
 
 
 def test_nothing_is_over_its_budget():

@@ -62,11 +62,11 @@ def test_the_tasks_of_a_launch_are_counted(method, skewed):
 
 
 def test_tasks_are_taken_off_a_queue_by_blocks_or_by_warps():
-    graph = tcgpu.generate.rmat(7, 8, seed=1)
+    graph = tcgpu.generate.rmat(5, 8, seed=1)
     [by_block], arrays, prepared = launched("levels", graph)
     found = sampling.sample(by_block, arrays, prepared, lane_steps=STEPS)
     assert (found.units, found.warps, found.queued) == (arrays["tasks"].shape[0], 1, True)
-    steps, arrays, prepared = launched("adaptive", tcgpu.generate.rmat(8, 8, seed=1), "degree", heavy=4)
+    steps, arrays, prepared = launched("adaptive", tcgpu.generate.rmat(6, 8, seed=1), "degree", heavy=4)
     [by_warp] = (step for step in steps if step.kernel.__name__ == "hub_kernel")
     steps[0].run(arrays)
     found = sampling.sample(by_warp, arrays, prepared, lane_steps=STEPS)
@@ -214,9 +214,9 @@ def test_loops_that_count(loop, step):
     assert (found and ast.unparse(found)) == step
 
 
-def test_loops_that_fill_memory_run_whole(skewed):
+def test_loops_that_fill_memory_run_whole():
     """Their rounds write what others read: `column_block` copies a tile, which it merges with other columns."""
-    tcgpu.trace(skewed, "column_block")
+    tcgpu.trace(tcgpu.generate.clique(9), "column_block")
     bursts = {
         site.function.text(site.line): site.burst
         for site in recorder.SITES.values()
@@ -225,9 +225,10 @@ def test_loops_that_fill_memory_run_whole(skewed):
     assert bursts["while p < tile_end:"] == 0 < bursts["while e < tile_end:"]
 
 
-def test_loads_that_need_nothing_of_each_other_wait_together(skewed):
+def test_loads_that_need_nothing_of_each_other_wait_together():
     """In `hits`, four rows are loaded, then their bits looked up; of these, the first calls wait."""
-    launch = tcgpu.trace(skewed, "bitmap_block_shared").launches[-1]
+    long_columns = [(0, 1), *((j, i) for j in (0, 1) for i in range(2, 302))]
+    launch = tcgpu.trace(long_columns, "bitmap_block_shared").launches[-1]
     in_flight = {
         (site.kind, site.function.text(site.line))
         for site in launch.events.sites.values()
@@ -395,7 +396,7 @@ class TestEstimate:
         assert "Turing" in repr(other) and "Turing" in repr(other[0]) and "Turing" in other._repr_html_()
 
     def test_a_smaller_gpu_takes_longer(self):
-        graph = tcgpu.generate.by_nonzeros(1_000_000, 8)
+        graph = tcgpu.generate.by_nonzeros(100_000, 8)
         fast, slow = (tcgpu.estimate(graph, "naive", gpu=gpu, lane_steps=STEPS) for gpu in ("NVIDIA H200", "Tesla T4"))
         assert slow.ms > 2 * fast.ms
 

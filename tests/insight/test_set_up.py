@@ -69,7 +69,7 @@ def assert_same(name, found, expected, arrays):
 
 @pytest.mark.parametrize(
     "graph, knobs, sized_from, far_edges",
-    share(product(GRAPHS, KNOBS, (layout.SIZED_FROM, 0), (False, True)), "arrays"),
+    share(product(GRAPHS, KNOBS, (layout.SIZED_FROM, 0), (False, True)), "arrays", of=5),  # all values of each of them
 )
 def test_arrays_of_adaptive(graph, knobs, sized_from, far_edges, monkeypatch):
     graph, knobs = GRAPHS[graph].ordered("degree"), KNOBS[knobs]

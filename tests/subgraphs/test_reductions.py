@@ -76,12 +76,11 @@ def drawn():
     return [Drawn(seed) for seed in range(GRAPHS)]
 
 
-ORDERS = pytest.mark.parametrize("order", share([None, "natural", "degree", "random"], "orders", of=2))
+ORDERS = share([None, "natural", "degree", "random"], "orders", of=2)  # in one test, which compiles a function once
 
 
-@ORDERS
-def test_sums_are_those_of_brute_force(drawn, order):
-    for one_of in drawn:
+def test_sums_are_those_of_brute_force(drawn):
+    for order, one_of in product(ORDERS, drawn):
         graph, triangles = one_of.graph, one_of.triangles
         assert tcgpu.reduce_triangles(graph, one, order=order) == len(triangles) == tcgpu.count(graph)
         total = tcgpu.reduce_triangles(graph, polynomial, order=order)
@@ -91,9 +90,8 @@ def test_sums_are_those_of_brute_force(drawn, order):
         assert type(total) is float and total == expected
 
 
-@ORDERS
-def test_bins_are_those_of_brute_force(drawn, order):
-    for one_of in drawn:
+def test_bins_are_those_of_brute_force(drawn):
+    for order, one_of in product(ORDERS, drawn):
         counts = tcgpu.reduce_triangles(one_of.graph, in_bins, one_of.x, bins=7, order=order)
         bins = [in_bins(*triangle, *one_of.values(*triangle)[:3]) for triangle in one_of.triangles]
         assert counts.dtype == np.int64 and counts.tolist() == [bins.count(k) for k in range(7)]
@@ -102,22 +100,21 @@ def test_bins_are_those_of_brute_force(drawn, order):
         assert sums.tolist() == [math.fsum(value for at, value in placed if at == k) for k in range(3)]
 
 
-@ORDERS
-def test_sums_per_vertex_and_edge_are_those_of_brute_force(drawn, order):
-    for one_of in drawn:
+@pytest.mark.parametrize("f", [largest, three])
+def test_sums_per_vertex_and_edge_are_those_of_brute_force(drawn, f):
+    for order, one_of in product(ORDERS, drawn):
         graph = one_of.graph
         whole = np.arange(graph.m) - 5
         for per, values in ("vertex", one_of.weights), ("edge", one_of.weights), ("vertex", whole), ("edge", whole):
-            for f in (largest, three):
-                at = [[] for _ in range(graph.n if per == "vertex" else graph.m)]
-                for triangle in one_of.triangles:
-                    result = f(*triangle, *values[[*one_of.edges_of(*triangle)]].tolist())
-                    places = triangle if per == "vertex" else one_of.edges_of(*triangle)
-                    for place, value in zip(places, result if f is three else 3 * [result], strict=True):
-                        at[place].append(value)
-                found = tcgpu.reduce_triangles(graph, f, edge_values=values, per=per, order=order)
-                assert found.dtype == values.dtype
-                assert found.tolist() == [math.fsum(here) for here in at]
+            at = [[] for _ in range(graph.n if per == "vertex" else graph.m)]
+            for triangle in one_of.triangles:
+                result = f(*triangle, *values[[*one_of.edges_of(*triangle)]].tolist())
+                places = triangle if per == "vertex" else one_of.edges_of(*triangle)
+                for place, value in zip(places, result if f is three else 3 * [result], strict=True):
+                    at[place].append(value)
+            found = tcgpu.reduce_triangles(graph, f, edge_values=values, per=per, order=order)
+            assert found.dtype == values.dtype
+            assert found.tolist() == [math.fsum(here) for here in at]
 
 
 def test_values_may_be_records_dates_and_flags():
@@ -282,16 +279,16 @@ def sign(u, v, w):
     return 1 if (u + v + w) % 2 else -1
 
 
-@ORDERS
 @pytest.mark.parametrize(
     "per, few", share(product(["graph", "vertex", "edge"], [0, reductions.FEW_SUMS]), "cancel", of=3)
 )
-def test_sums_that_cancel_are_zero(per, order, few, monkeypatch):
+def test_sums_that_cancel_are_zero(per, few, monkeypatch):
     monkeypatch.setattr(reductions, "FEW_SUMS", few)
     graph = tcgpu.generate.clique(8)
-    found = tcgpu.reduce_triangles(graph, tenth, per=per, order=order)
-    whole = tcgpu.reduce_triangles(graph, sign, per=per, order=order)
-    assert (per == "vertex" or 0 in np.atleast_1d(whole)) and np.array_equal(found, 0.1 * np.asarray(whole, float))
+    for order in ORDERS:
+        found = tcgpu.reduce_triangles(graph, tenth, per=per, order=order)
+        whole = tcgpu.reduce_triangles(graph, sign, per=per, order=order)
+        assert (per == "vertex" or 0 in np.atleast_1d(whole)) and np.array_equal(found, 0.1 * np.asarray(whole, float))
 
 
 @pytest.mark.parametrize("decades", [10, 20, 40])
