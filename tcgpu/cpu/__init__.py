@@ -1,13 +1,13 @@
 """The native engine: exact counts on all cores of a CPU, of a whole graph or of a part of its edges.
 
-`finding` finds the triangles at each edge (u, v): the rows that the columns of u and v share. Its loops are compiled for
-an emitter, which says what becomes of a triangle: it is added to edges or to vertices (`edge_tally`), or listed
+`finding` finds the triangles at each edge (u, v): the rows that the columns of u and v share. Its loops are compiled
+for an emitter, which says what becomes of a triangle: it is added to edges or vertices (`edge_tally`), or listed
 (`per_vertex`); or for none: then they count. A count picks a vertex order (`orders`), then a design (`choose`), and
 runs that design (`counting`):
 
     design  graphs                                             how the columns are intersected
-    short   no column is over 32 rows, or few are and none is  16 rows are compared with one instruction
-            over 128; and not "words": meshes, roads
+    short   no column is over 32 rows; and not "words":        16 rows are compared with one instruction
+            meshes, roads
     words   most columns, or few that take most of the time,   non-zero 64-bit words of the columns are ANDed
             have rows of close numbers: overlapping cliques,
             bands, cliques with tails

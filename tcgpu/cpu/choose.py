@@ -11,8 +11,7 @@ import numpy as np
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.native import CACHE_LINE, LANES, jit, run_threads, shares
 
-SHORT_COLUMN = 32  # "short" counts graphs without longer columns,
-LONGEST, FEW_NONZEROS = 128, 12  # or without columns over LONGEST and with at most FEW_NONZEROS per column
+SHORT_COLUMN = 32  # "short" counts graphs without longer columns, unless "words" counts them,
 SHORTEST = 8  # and all graphs without columns over SHORTEST
 # "words" counts graphs with
 WORDS_COLUMN = 12  # at least this many nonzeros per column, not all of them short,
@@ -89,7 +88,7 @@ def design_name(graph, max_hubs=MAX_HUBS):
 def _new_design_name(graph, max_hubs):
     if graph.max_column <= SHORTEST:
         return "short", graph.n
-    short = is_short(graph, graph.max_column)
+    short = graph.max_column <= SHORT_COLUMN
     rows = graph.row_idx[sample_of_edges(graph)]
     lengths = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
     base = graph.n if short else first_hub(graph, graph.n - rows, lengths, graph.max_column, max_hubs)
@@ -100,11 +99,6 @@ def _new_design_name(graph, max_hubs):
         if _share_near(graph) >= SHARE_NEAR or base == graph.n and max_hubs == MAX_HUBS and _are_cached(graph):
             return "words", graph.n
     return ("short" if short else "hubs"), base
-
-
-def is_short(graph, max_column):
-    """Whether the columns of a graph are short if the longest has so many rows."""
-    return max_column <= SHORT_COLUMN or max_column <= LONGEST and graph.nonzeros_per_column <= FEW_NONZEROS
 
 
 def hub_limit(graph, max_hubs=MAX_HUBS):

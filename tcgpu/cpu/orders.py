@@ -101,7 +101,7 @@ def _degree_order_pays(graph, verb, first):
     cost = _ranked_cost(graph, ranked)
     if verb != "count":
         cost = moving + TALLIED * cost + TRIANGLE[by_edge] * plan.triangles
-    elif choose.is_short(graph, ranked.lengths.max()):
+    elif ranked.lengths.max() <= choose.SHORT_COLUMN:
         cost *= SHORT
     return sorting + cost < better
 
