@@ -61,7 +61,12 @@ PARTS = [
         ],
         2,
     ),
-    Part("browser", ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal"], 5.5),
+    # a page waits for several things in turn, each of which says what it is
+    Part(
+        "browser",
+        ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal", "-o", "faulthandler_timeout=900"],
+        5.5,
+    ),
 ]
 
 

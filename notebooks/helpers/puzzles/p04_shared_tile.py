@@ -5,9 +5,9 @@ memory* once, `TILE` rows at a time, and its threads read the copy. `size` rows 
 of a thread in its block.
 
 A tile saves requests where columns are long enough to keep a block's threads busy. Here they are not: a column has
-about 7 rows, and a block takes one at a time, here with 32 threads; any number must do, even one. Some ten lanes of a
-warp have a nonzero in the mean, where puzzle 3 gives nearly all of them one. So the score has more requests than
-there. `column_block` takes several columns at a time.
+about 7 rows in the mean, and a block takes one at a time, with 32 threads (any number must do, even one), most of
+which have no nonzero. So the score has more requests than that of puzzle 3, where nearly every thread has one.
+`column_block` takes several columns at a time.
 
 A thread must not read a row before the one that copies it has. `cuda.syncthreads()` is a *barrier*: there every
 thread of the block waits for all others. Without it you have a *race*: the result depends on who is first.
