@@ -67,9 +67,9 @@ def trace(
     max_seconds
         How many seconds it may take by its estimate; see `tcgpu.count`.
     faults
-        Whether to look for faults, too, which takes half as long again: indices out of bounds, reads of memory that
-        nothing has written, data races, barriers that not all threads reach. `Trace.faults` lists them, each a
-        sentence; see `tcgpu.insight.faults`.
+        Whether to look for faults, too, in the same run, which takes up to twice as long: indices out of bounds, reads
+        of memory that nothing has written, data races, barriers that not all threads reach. `Trace.faults` lists them,
+        each a sentence; see `tcgpu.insight.faults`.
     **knobs
         Knobs of the method. With several methods, a knob is for those that have it.
 
@@ -105,7 +105,7 @@ def trace_plan(plan, gpu: Gpu = PROBED, faults: bool = False) -> tuple[list[Laun
     Its scans, which a library does on a GPU, are run, but not traced. With `faults` the Run is a CheckedRun, and a
     fault that ends a launch is a KernelError.
     """
-    seconds = SLOWDOWN * plan.simulated_seconds * (1.5 if faults else 1)
+    seconds = (1 + faults) * SLOWDOWN * plan.simulated_seconds
     simulated.check(f"tracing {plan.method}", seconds, "take a smaller graph")
     run, launches = CheckedRun(plan) if faults else replace(plan, setup=()).allocate(), []
     stages = [("setup", step) for step in plan.setup] + [("count", step) for step in plan.steps]

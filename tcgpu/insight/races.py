@@ -81,18 +81,14 @@ class Interval(NamedTuple):
 
     thread: object
     clock: int
-    seen: list
     phase: int  # of the block
     of_warp: int  # the phase of the warp
-    told: dict  # by messages: number of a block -> a phase; (number of a block, of a thread) -> phase and clock
+    told: dict  # what it knows to be done: number of a block -> a phase; (number of a block, of a thread) -> its last
 
 
 def unordered(one, two):
     """Whether nothing makes a thread wait between an access in the first of two intervals, and one in the second."""
-    thread, other = one.thread, two.thread
-    if thread is other or (thread.warp == other.warp and two.seen[thread.lane] >= one.clock):
-        return False
-    return not is_told(one, two)
+    return one.thread is not two.thread and not is_told(one, two)
 
 
 def merged(many):
@@ -108,7 +104,7 @@ def merged(many):
 
 
 def is_told(one, two):
-    """Whether a message has told the second of two intervals of what was done in the first one, and before it."""
+    """Whether the second of two intervals is told of what was done in the first one, and before it."""
     block = one.thread.block_number
     last = two.told.get((block, one.thread.number), (-1, -1))
     return two.told.get(block, 0) > one.phase or last >= (one.phase, one.clock)

@@ -15,7 +15,6 @@ from tcgpu.insight.races import Accesses, Interval, merged
 # What an access was, in one number: interval of its thread << 30 | number of its site << 6 | kind << 4 | log2 of its
 # bytes << 1 | changed
 INTERVAL_SHIFT, SITE_SHIFT, SITE_MASK, KIND_SHIFT = 30, 6, 0xFFFFFF, 4
-NOTHING_SEEN = [-1] * WARP
 ROUNDS_OF_A_WAIT = 10  # of a loop, that the simulator could run while a thread waits
 
 
@@ -41,12 +40,12 @@ class Written:
 class CheckedBlock(InstrumentedBlock):
     """A block that runs, what its threads accessed, and what they have waited for.
 
-    A thread begins a new *interval* at each barrier that orders memory. In an interval of its own, with the number
-    `clock`, it has seen what lane k of its warp did up to that lane's clock `seen[k]`. A *phase* lasts from one barrier
-    of the whole block, or of a whole warp, to the next one.
+    A thread begins a new *interval* at each barrier that orders memory; `clock` is its number in a *phase*, which lasts
+    from one barrier of the whole block, or of a whole warp, to the next one. What a thread is `told` by other barriers
+    is which intervals of others have ended before its own.
 
     A *message* is what a thread knew at a fence, sent by its next atomic operations on an element, and received by
-    those that others do on that element later: they are `told` of it.
+    those that others do on that element later: they are told of it, too.
     """
 
     def __init__(self, number, checker, run, args, kind=None):
@@ -57,26 +56,25 @@ class CheckedBlock(InstrumentedBlock):
         super().__init__(number, checker, run, args, kind=kind or CheckedLane)
 
     def new_interval(self, lane):
-        self.intervals.append(Interval(lane, lane.clock, lane.seen, self.phase, lane.phase, lane.told))
+        self.intervals.append(Interval(lane, lane.clock, self.phase, lane.phase, lane.told))
         return len(self.intervals) - 1 << INTERVAL_SHIFT
 
     def passed_block(self):
         """All threads have waited for each other."""
         self.phase += 1
-        told = merged(lane.told for lane in self.threads)
+        told = merged(lane.told for lane in self.threads).items()
+        told = {who: when for who, when in told if type(who) is int or who[0] != self.number}  # all know of each other
         for lane in self.threads:
-            lane.clock, lane.seen, lane.told = 0, NOTHING_SEEN, told
+            lane.clock, lane.told = 0, told
             lane.interval = self.new_interval(lane)
 
     def passed_warp(self, lanes):
         """Lanes of a warp have waited for each other."""
         whole = len(lanes) == min(WARP, len(self.threads) - lanes[0].warp * WARP)
-        seen = list(map(max, *(lane.seen for lane in lanes))) if len(lanes) > 1 else list(lanes[0].seen)
+        done = {(self.number, lane.number): (self.phase, lane.clock) for lane in lanes}
+        told = merged([*(lane.told for lane in lanes), done])
         for lane in lanes:
-            seen[lane.lane] = lane.clock
-        told = merged(lane.told for lane in lanes)
-        for lane in lanes:
-            lane.clock, lane.seen, lane.told = lane.clock + 1, seen, told
+            lane.clock, lane.told = lane.clock + 1, told
             lane.phase += whole
             lane.interval = self.new_interval(lane)
 
@@ -95,8 +93,8 @@ class CheckedLane(Lane):
         super().__init__(block, number)
         self.gone_round = self.waited_rounds = 0  # how often, of all `while` loops; what its waits count as
         self.at_site = None  # the number of the one at which it waits
-        self.clock, self.seen, self.phase = 0, NOTHING_SEEN, 0
-        self.told = {}  # by messages, see races.Interval
+        self.clock = self.phase = 0
+        self.told = {}  # see races.Interval
         self.fenced = None  # the block that the last fence is for, None for all; what the thread knew then
         self.interval = block.new_interval(self)
         self.log_address, self.log_what = block.address.append, block.what.append
@@ -138,11 +136,7 @@ class CheckedLane(Lane):
     def fence(self, only=None):
         """A fence: what the thread knows is in its messages from now on; only: the number of the block it is for."""
         block, number, phase = self.block_number, self.number, self.block.phase
-        known = self.told | {block: phase, (block, number): (phase, self.clock)}
-        for lane, clock in enumerate(self.seen):
-            if clock >= 0 and lane != self.lane:
-                known[block, number - self.lane + lane] = phase, clock
-        self.fenced = only, known
+        self.fenced = only, self.told | {block: phase, (block, number): (phase, self.clock)}
         self.clock += 1
         self.interval = self.block.new_interval(self)
 

@@ -538,6 +538,7 @@ def test_traces_tell_faults_by_a_keyword(monkeypatch):
     assert tcgpu.trace(graph, "naive").faults is None
     trace = tcgpu.trace(graph, "naive", faults=True)
     assert (trace.triangles, trace.faults) == (20, [])
+    assert trace.totals(None) == tcgpu.trace(graph, "naive").totals(None)
     monkeypatch.setattr(naive, "naive_kernel", adds_plainly)
     (fault,) = tcgpu.trace(graph, "naive", threads=4, faults=True).faults
     assert (fault.kind, fault.kernel, fault.array) == ("race", "adds_plainly", "total")
