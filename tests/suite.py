@@ -46,7 +46,7 @@ BUT_FOR_GPUS = "not gpu and " if GPU else ""  # without a GPU, the core says of 
 PARTS = [
     Part("style", ["ruff", "check", "."], 0),
     Part("types", ["mypy"], 0.5),
-    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 9),
+    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 20),
     Part("gpu", ["pytest", *QUICKLY, "-m", "gpu"], 0.2),
     Part(
         "notebooks",
@@ -59,13 +59,13 @@ PARTS = [
             WORKERS,
             "--dist=loadfile",
         ],
-        2,
+        3,
     ),
     # a page waits for several things in turn, each of which says what it is
     Part(
         "browser",
         ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal", "-o", "faulthandler_timeout=900"],
-        5.5,
+        12,
     ),
 ]
 
