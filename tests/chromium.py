@@ -44,7 +44,7 @@ RUNS = 120_000  # and in which a notebook has run
 
 
 class Servers:
-    """A JupyterLab, started when it is asked for, over a copy of the notebooks without outputs, in `folder`."""
+    """A JupyterLab, started when the first page opens, over a copy of the notebooks without outputs, in `folder`."""
 
     def __init__(self, root, tmp_path, stack):
         self.root, self.folder, self._tmp, self._stack = root, tmp_path / "notebooks", tmp_path, stack

@@ -53,7 +53,7 @@ class Emitter(NamedTuple):
 
     begin: Callable  # (state, worker): what the other functions get as `own`
     triangle: Callable | None = None  # (own, u, v, w, uv, uw, vw): a triangle and the positions of its edges
-    edge: Callable | None = None  # (own, v, uv, many): so many triangles of an edge (u, v), at least one, are emitted
+    edge: Callable | None = None  # (own, v, uv, many): all triangles of an edge (u, v), at least one, are emitted
     column: Callable | None = None  # (own, u, many): the same of a vertex u
     ahead: Callable | None = None  # (own, position): triangles at the edges from this position on may follow soon
 

@@ -1,4 +1,4 @@
-"""Run a kernel whose source is instrumented, see `rewriting`: once, whoever reads what its threads do.
+"""Run a kernel whose source is instrumented, see `rewriting`: once, for all who read what its threads do.
 
 A thread is a `Lane`. It finds where each accessed element lies, does what the kernel says, and calls `reads`, `changes`
 and `wrote`. What becomes of that is up to its class: that of `recorder` records what the hardware would do, that of
@@ -39,7 +39,7 @@ class Layout:
 
 
 class Lane(Thread):
-    """A thread, as its instrumented kernel sees it: here it does what the kernel says, and tells nobody.
+    """A thread, as its instrumented kernel sees it: here it does what the kernel says, and no more.
 
     step(site)                  It comes to a statement.
     enter(loop), leave()        It comes to a loop; it has left it.

@@ -161,7 +161,7 @@ def merge_path(builder, e, *, lanes):
         return found, [(q - of_i.start, p - of_j.start) for p, q in both]
 
     def at(corners_of, step):
-        """Where the lanes are after so many steps, or after all of their own."""
+        """Where the lanes are after this number of steps, or after all of their own."""
         return [corners[min(step, len(corners) - 1)] for corners in corners_of]
 
     row_idx, searched, merged = builder.row_idx, [], []  # lane -> its corner after each step of its search, its merge
