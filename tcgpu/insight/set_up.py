@@ -37,7 +37,7 @@ class HostGraph(DeviceGraph):
         """As `edge_sums.costs_of_edges` finds them on a device."""
         stride = min(edge_sums.MOST_STRIDE, max(1, self.m // edge_sums.SAMPLED))
         found = costs_of_orders(self, stride, stride)
-        if stride > 1 and found.best() == "natural" and found.may_miss(stride):
+        if stride > 1 and found.best() == "natural" and found.may_miss():
             return costs_of_orders(self, 1, stride)
         return found
 
@@ -101,7 +101,7 @@ def costs_of_orders(graph, natural_stride, stride):
         found = [merged, idle(merged), searched, distant]
         for k in range(1, 4):
             found += merged[width == k], searched[width == k], spans[j][width == k]
-        longest[:4] = [max(longest[k], merged[width == k].max(initial=0)) for k in range(4)]
+        longest[:4] = [max(longest[k], (merged + searched)[width == k].max(initial=0)) for k in range(4)]
         natural += [values.sum(dtype=np.int64) for values in found]
     for part in parts_of(m, stride):
         first, last = in_degree_order(graph, part, degrees)
@@ -111,7 +111,7 @@ def costs_of_orders(graph, natural_stride, stride):
         merged, searched = rows_of_merge(rows[first], rows[last])
         sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum()
         by_degree += [*sums, merged.sum(), idle(merged).sum(), searched.sum()]
-        longest[-1] = max(longest[-1], merged.max(initial=0))
+        longest[-1] = max(longest[-1], (merged + searched).max(initial=0))
     found = *natural_stride * natural, *stride * by_degree, *longest
     sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), map(int, found), strict=True))
     return OrderCosts(n, m, int(lengths.max(initial=0)), sums, int(degrees.max(initial=0)))
