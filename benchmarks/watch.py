@@ -107,6 +107,10 @@ SUITES = {
         },
         gpu=True,
     ),
+    "ablation": Suite(
+        "ablation.py --into .", 10,
+        {"ablation": Columns(("graph", "edges", "result", "without"), ("kernel_ms",))}, gpu=True,
+    ),
     "classes": Suite(
         "classes.py --into .", 5, {"classes": Columns(("graph", "edges", "crowd", "short"), ("kernel_ms",))}, gpu=True
     ),
