@@ -1,8 +1,8 @@
 """What precedes the counting kernels, for graphs of up to 10^8 edges: the costs of orders, and the set-up of plans.
 
-The simulator would take too long. The set-up kernels of ALONE run as a launch of a single thread, compiled for the CPU
-by `native`. So what a GPU's atomic operations put into an order that may differ each time is here in the order of the
-nonzeros.
+The simulator would take too long. The set-up kernels of ALONE run as a launch of a single thread, which is compiled for
+the CPU if there are many edges. So what a GPU's atomic operations put into an order that may differ each time is here
+in the order of the nonzeros.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 from tcgpu.arrays import bincount, repeat
-from tcgpu.engines import native
+from tcgpu.engines import interpreted
 from tcgpu.engines.kernel_language import is_cuda, is_device_function, names_of
 from tcgpu.engines.meaning import all_names
 from tcgpu.engines.simulator import WARP
@@ -25,7 +25,7 @@ from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, OrderCosts
 
-SIMULATED_EDGES = 30_000  # up to which other kernels run in the simulator
+FEW_EDGES = 30_000  # up to which nothing is compiled, and other kernels run in the simulator
 PART = 1 << 18  # nonzeros at a time, which limits the memory for intermediate arrays
 
 ON_DEVICE = device_graph.prepare, adaptive.prepare  # what makes a DeviceGraph of a graph, on a GPU
@@ -68,16 +68,20 @@ def set_up(plan, graph):
     long.
     """
     others = {step.kernel.__name__ for step in plan.setup if isinstance(step, Step) and step.kernel not in ALONE}
-    if others and graph.m > SIMULATED_EDGES:
+    if others and graph.m > FEW_EDGES:
         raise MethodError(
             f"{plan.method} sets up its arrays with {', '.join(sorted(others))}, which the simulator runs for up to "
-            f"{SIMULATED_EDGES:,} edges, not {graph.m:,}: take a smaller graph"
+            f"{FEW_EDGES:,} edges, not {graph.m:,}: take a smaller graph"
         )
+    jit = interpreted.jit
+    if graph.m > FEW_EDGES:
+        from tcgpu.engines.native import jit  # it takes a second to load
     run = replace(plan, setup=()).allocate()
     for step in plan.setup:
         if isinstance(step, Step) and step.kernel in ALONE:
-            by_one = leave_out_hub_pairs if step.kernel is layout.leave_out_hub_pairs else by_one_thread(step.kernel)
-            by_one(*step.values(run.arrays))
+            is_twin = step.kernel is layout.leave_out_hub_pairs
+            function = leave_out_hub_pairs if is_twin else by_one_thread(step.kernel, jit)
+            function(*step.values(run.arrays))
         else:
             step.run(run.arrays)
     return run
@@ -162,27 +166,10 @@ def parts_of(nonzeros, stride=1):
 # ----------------------------------------------------------------------------------------------- kernels by one thread
 
 
-@native.jit
-def zero(*_):
-    return 0
-
-
-@native.jit
-def one(*_):
-    return 1
-
-
-@native.jit
 def own_value(mask, value, lane=0):
     return value
 
 
-@native.jit
-def count_bit(mask):
-    return int(mask)
-
-
-@native.jit
 def add(array, index, value):
     before = array[index]
     array[index] += value
@@ -196,25 +183,28 @@ def _module(**names):
     return module
 
 
-# What `cuda` has for a thread that has no other ones beside it, in its warp neither: they would add nothing to a sum
-CUDA = _module(
-    grid=zero, gridsize=one, threadIdx=_module(x=0), atomic=_module(add=add), ballot_sync=own_value, popc=count_bit,
-    shfl_sync=own_value, shfl_down_sync=zero,
-)  # fmt: skip
+@cache
+def cuda_of_one_thread(jit):
+    """What `cuda` has for a thread beside which there are no others, in its warp neither: they add nothing to a sum."""
+    zero, value = jit(lambda *_: 0), jit(own_value)
+    return _module(
+        grid=zero, gridsize=jit(lambda _: 1), threadIdx=_module(x=0), atomic=_module(add=jit(add)),
+        ballot_sync=value, shfl_sync=value, shfl_down_sync=zero, popc=jit(lambda mask: int(mask)),
+    )  # fmt: skip
 
 
 @cache
-def by_one_thread(kernel):
-    """A kernel or device function, compiled for the only thread of a launch."""
+def by_one_thread(kernel, jit):
+    """A kernel or device function for the only thread of a launch; jit: what compiles it."""
     function = kernel.py_func
     used = {*all_names(function.__code__), "__builtins__", "__name__"}
     names = {name: value for name, value in names_of(function).items() if name in used}
     for name, value in names.items():
         if is_cuda(value):
-            names[name] = CUDA
+            names[name] = cuda_of_one_thread(jit)
         elif is_device_function(value):
-            names[name] = by_one_thread(value)
-    return native.jit(FunctionType(function.__code__, names, function.__name__))
+            names[name] = by_one_thread(value, jit)
+    return jit(FunctionType(function.__code__, names, function.__name__))
 
 
 ALONE = {
