@@ -263,12 +263,16 @@ class Checker(InstrumentedCuda):
         except Exception as error:
             self.failed(error)
         for _, _, block in sorted(self.running, key=itemgetter(1)):  # those that a fault ended
-            Checker.finished(self, block)
+            self.keep_log(block)
         self.look_for_races_between_blocks()
 
     # ----------------------------------------------------------------------------------------------------------- races
 
     def finished(self, block):
+        self.keep_log(block)
+        super().finished(block)
+
+    def keep_log(self, block):
         """Look for races between the threads of a block; keep what it accessed in global memory."""
         accesses, intervals = block.log(), block.intervals
         number, of_block, of_warp = np.array([(each.thread.number, each.phase, each.of_warp) for each in intervals]).T
@@ -380,34 +384,12 @@ def _inside(index):
     return ", ".join(map(str, index)) if isinstance(index, tuple) else str(index)
 
 
-class TracedAndCheckedLane(CheckedLane, TracedLane):
-    """A thread that is recorded and checked."""
-
-    def again(self, site):
-        return CheckedLane.again(self, site) and TracedLane.again(self, site)
-
-    def reads(self, *access):
-        CheckedLane.reads(self, *access)
-        TracedLane.reads(self, *access)
-
-    def wrote(self, *access):
-        CheckedLane.wrote(self, *access)
-        TracedLane.wrote(self, *access)
-
-
-class TracedAndCheckedBlock(CheckedBlock, TracedBlock):
-    def __init__(self, *launch):
-        super().__init__(*launch, kind=TracedAndCheckedLane)
-
-
 class CheckedRecorder(Checker, Recorder):
     """Records a launch, and looks for its faults."""
 
-    block_kind = TracedAndCheckedBlock
-
-    def finished(self, block):
-        Checker.finished(self, block)
-        Recorder.finished(self, block)
+    class block_kind(CheckedBlock, TracedBlock):
+        class lane_kind(CheckedLane, TracedLane):
+            pass
 
 
 def check_launch(function, blocks, threads, args, *, shared=0, written=None, most_rounds=MOST_ROUNDS) -> list[Fault]:

@@ -247,9 +247,9 @@ def _wrapped(array, index):
 class TracedBlock(InstrumentedBlock):
     """A block that runs, and what its warps have done."""
 
-    def __init__(
-        self, number, recorder, run, args, kind=TracedLane, only=(), most_steps=0, full_rounds=0, probed=False
-    ):
+    lane_kind = TracedLane
+
+    def __init__(self, number, recorder, run, args, only=(), most_steps=0, full_rounds=0, probed=False):
         """only: the first warp that runs, and the one behind the last; without it, all run. probed: whether a task that
         begins is to raise TaskFound."""
         self.most_steps, self.cut, self.probed = most_steps, False, probed  # see `OneTaskLane`
@@ -257,7 +257,7 @@ class TracedBlock(InstrumentedBlock):
         self.loops = False  # whether a loop that counts was entered
         self.warps = [Warp() for _ in range(-(-int(recorder.blockDim.x) // WARP))]
         threads = slice(*(WARP * warp for warp in only or (0, MAX_WARPS)))
-        super().__init__(number, recorder, run, args, only=threads, kind=kind)
+        super().__init__(number, recorder, run, args, only=threads)
 
     def forget(self):
         """Drop what was done: it refers to itself in cycles, and the garbage collector is off."""
@@ -267,6 +267,12 @@ class TracedBlock(InstrumentedBlock):
     def clock(self):
         """How many steps the device has done when this block has done its own so far."""
         return self.begun + max(warp.steps for warp in self.warps)
+
+
+class OneTaskBlock(TracedBlock):
+    """A block with one task."""
+
+    lane_kind = OneTaskLane
 
 
 class Recorder(InstrumentedCuda):

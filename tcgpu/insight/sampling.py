@@ -21,7 +21,7 @@ from tcgpu.arrays import bincount, blocks, repeat
 from tcgpu.engines.simulator import WARP, extent_of, simulated
 from tcgpu.errors import MethodError
 from tcgpu.insight.events import Events
-from tcgpu.insight.recorder import SAMPLED, OneTaskLane, Recorder, TaskFound, TracedBlock
+from tcgpu.insight.recorder import SAMPLED, OneTaskBlock, Recorder, TaskFound
 from tcgpu.kernels.device.bits import LONG_COLUMN
 from tcgpu.suggest import unknown
 
@@ -141,7 +141,7 @@ class Units(Recorder):
             for queue in self.queues:
                 queue[:] = task * self.taken
             most = most_steps * (LAST_TRY if full and not tries else 1)
-            block = TracedBlock(task, self, self.function, self.args, OneTaskLane, only, most, full, probed)
+            block = OneTaskBlock(task, self, self.function, self.args, only, most, full, probed)
             with np.errstate(**self.errors):
                 while block.run():
                     pass

@@ -48,12 +48,12 @@ class CheckedBlock(InstrumentedBlock):
     those that others do on that element later: they are told of it, too.
     """
 
-    def __init__(self, number, checker, run, args, kind=None):
+    def __init__(self, *launched):
         self.written = {}  # id of a memory of its own -> its Layout's `written`
         self.address, self.what, self.value = (typed_array("q") for _ in range(3))
         self.intervals = []
         self.phase = 0
-        super().__init__(number, checker, run, args, kind=kind or CheckedLane)
+        super().__init__(*launched)
 
     def new_interval(self, lane):
         self.intervals.append(Interval(lane, lane.clock, self.phase, lane.phase, lane.told))
@@ -110,6 +110,7 @@ class CheckedLane(Lane):
             self.log_address(known.begin + offset)
             self.log_what(self.interval | site << SITE_SHIFT | known.size)
             self.log_value(0)
+        super().reads(site, known, offset, index, changed)
 
     def is_written(self, site, known, offset, index):
         """Report a read of an element to which nothing was written."""
@@ -132,6 +133,7 @@ class CheckedLane(Lane):
             what = kind << KIND_SHIFT | known.size | bool(old != new)
             self.log_what(self.interval | site << SITE_SHIFT | what)
             self.log_value(hash(new))
+        super().wrote(site, kind, known, offset, index, old, new)
 
     def fence(self, only=None):
         """A fence: what the thread knows is in its messages from now on; only: the number of the block it is for."""
@@ -163,4 +165,7 @@ class CheckedLane(Lane):
         self.gone_round += 1
         if self.gone_round + self.waited_rounds > self.launch.most_rounds:
             self.launch.endless(self, site)
-        return True
+        return super().again(site)
+
+
+CheckedBlock.lane_kind = CheckedLane
