@@ -500,10 +500,10 @@ def _compiler_says(error):
     """What a compiler's error says in a line, and the place: the last error that it quotes, else its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     quoted = [line.partition("Error: ")[2] for line in lines if "Error: " in line and "Error: Failed in" not in line]
-    told = [line for line in lines if not line.startswith(("Failed in", "-", "["))]
+    said = [line for line in lines if not line.startswith(("Failed in", "-", "["))]
     places = [note.removeprefix("in ") for note in getattr(error, "__notes__", ()) if note.startswith("in File")]
     calls = [f"there is no {line[4:]} for these types" for line in lines if line.startswith(">>> ")]
-    says = quoted[-1] if quoted else [*calls, *told, type(error).__name__][0]
+    says = quoted[-1] if quoted else [*calls, *said, type(error).__name__][0]
     return " ".join([says, *(f"({place})" for place in places)])
 
 

@@ -46,7 +46,7 @@ from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
 from tcgpu.insight.events import MEMORY_SHIFT, SHARED
 from tcgpu.insight.lanes import InstrumentedCuda, owner_of
 from tcgpu.insight.mistakes import explained, sentence
-from tcgpu.insight.races import Accesses, first_race, is_told, unordered
+from tcgpu.insight.races import Accesses, first_race, is_known, unordered
 from tcgpu.insight.recorder import Recorder, TracedBlock, TracedLane
 from tcgpu.insight.rewriting import LANE, SITES, Function, Site
 from tcgpu.insight.shadow_memory import CheckedBlock, CheckedLane, Written
@@ -103,7 +103,7 @@ class Checker(InstrumentedCuda):
         self.local = SimpleNamespace(array=self.local_array)
         self.smallest, self.widths = {}, {}  # number of a memory -> log2 of bytes of its elements
         self.faults = {}  # what and where -> Fault
-        self.messages = {}  # block of a shared element or None, address, block it is for or None -> what is told
+        self.messages = {}  # block of a shared element or None, address, block it is for or None -> what is known
         self.of_blocks = []  # (number of a block, what it accessed in global memory)
 
     def threadfence(self):
@@ -310,7 +310,7 @@ class Checker(InstrumentedCuda):
             if blocks[one] == blocks[two]:
                 return False
             one, two = intervals[one], intervals[two]
-            return not is_told(one, two) and not is_told(two, one)
+            return not is_known(one, two) and not is_known(two, one)
 
         self.races(found, first, are_unordered, intervals)
 

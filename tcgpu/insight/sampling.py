@@ -397,17 +397,17 @@ def items_of(graph, sharing, kinds):
             yield np.ones(graph.m, np.float32) if kind is None else work_of_nonzeros(graph, kind)
             continue
         lengths = graph.column_lengths
-        items = lengths.astype(np.float32) if kind is None else of_columns(graph, work_of_nonzeros(graph, kind))
+        items = lengths.astype(np.float32) if kind is None else added(graph.col_ptr, work_of_nonzeros(graph, kind))
         if "long" in sharing:
             items = np.concatenate([items * (lengths >= LONG_COLUMN), items * (lengths < LONG_COLUMN)])
         yield items[::-1] if "backwards" in sharing else items
 
 
-def of_columns(graph, work):
-    """The sums of the work of the nonzeros of each column."""
-    found = np.zeros(graph.n, np.float32)
-    filled = np.flatnonzero(np.diff(graph.col_ptr))
-    found[filled] = np.add.reduceat(work, graph.col_ptr[filled].astype(np.intp))
+def added(ends, values, of=np.float32, **options):
+    """The sums of the values between each two of `ends`, where there are any; 0 where there are none."""
+    found = np.zeros(ends.size - 1, of)
+    filled = np.flatnonzero(np.diff(ends))
+    found[filled] = np.add.reduceat(values, ends[filled].astype(np.intp), **options)
     return found
 
 
@@ -428,11 +428,10 @@ def of_units(items, ends):
     items: an array a feature, for one at a time to be in memory. ends: the first item of each unit, and the last's end.
     """
     counts = np.diff(ends)
-    ones, filled = np.ones(counts.size, np.float32), np.flatnonzero(counts)
+    ones = np.ones(counts.size, np.float32)
     sums, largest = [ones, counts.astype(np.float32)], [ones, np.minimum(1, counts).astype(np.float32)]
     for item in items:
-        sums.append(np.zeros(counts.size, np.float32))
-        sums[-1][filled] = np.add.reduceat(item, ends[filled].astype(np.intp), dtype=float)
+        sums.append(added(ends, item, dtype=float))
         largest.append(np.maximum.reduceat(item, np.minimum(ends[:-1], item.size - 1).astype(np.intp)))
     return np.stack(sums, axis=1), np.stack(largest, axis=1)
 
@@ -457,10 +456,7 @@ def of_turns(graph, ends, units, work, lanes):
     turn += begins[:-1].astype(index)[unit]  # of all turns
     most = np.zeros(begins[-1], np.float32)
     np.maximum.at(most, turn, work)
-    sums = np.zeros(units)
-    filled = np.flatnonzero(turns)
-    sums[filled] = np.add.reduceat(most, begins[filled].astype(np.intp), dtype=float)
-    return np.stack([np.ones(units), turns, sums], axis=1)
+    return np.stack([np.ones(units), turns, added(begins, most, float, dtype=float)], axis=1)
 
 
 def work_of_nonzeros(graph, kind):
