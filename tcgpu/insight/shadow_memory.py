@@ -63,9 +63,8 @@ class CheckedBlock(InstrumentedBlock):
         """All threads have waited for each other."""
         self.phase += 1
         known = merged(lane.knows for lane in self.threads)
-        known = {
-            who: known[who] for who in known if type(who) is int or who[0] != self.number
-        }  # all know of each other
+        # all know of each other
+        known = {who: known[who] for who in known if type(who) is int or who[0] != self.number}
         for lane in self.threads:
             lane.clock, lane.knows = 0, known
             lane.interval = self.new_interval(lane)
