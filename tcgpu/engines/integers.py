@@ -64,6 +64,10 @@ def call(name, arguments, place):
     return ast.fix_missing_locations(ast.copy_location(ast.Call(ast.Name(name, ast.Load()), arguments, []), place))
 
 
+# the parts of a node in which a literal, without another operand, is an int64
+TYPED = {ast.Assign: ["value"], ast.For: ["iter"], ast.Return: ["value"], ast.IfExp: ["body", "orelse"]}
+
+
 class SimulatedIntegers(Integers):
     """Gives Python `int` values the types that they have in a compiled kernel."""
 
@@ -74,24 +78,10 @@ class SimulatedIntegers(Integers):
             return node
         return node if self.literal(node) is None else call("__int64", [node], node)
 
-    def visit_Assign(self, node):
-        self.generic_visit(node)
-        node.value = self.typed(node.value)
-        return node
-
-    def visit_For(self, node):
-        self.generic_visit(node)
-        node.iter = self.typed(node.iter)
-        return node
-
-    def visit_Return(self, node):
-        self.generic_visit(node)
-        node.value = node.value and self.typed(node.value)
-        return node
-
-    def visit_IfExp(self, node):
-        self.generic_visit(node)
-        node.body, node.orelse = self.typed(node.body), self.typed(node.orelse)
+    def generic_visit(self, node):
+        super().generic_visit(node)
+        for field in TYPED.get(type(node), ()):
+            setattr(node, field, self.typed(getattr(node, field)))
         return node
 
     def visit_Call(self, node):
