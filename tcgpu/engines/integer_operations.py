@@ -16,7 +16,8 @@ from numba import cuda
 from numba.cuda import types
 from numba.cuda.extending import errors, intrinsic
 
-from tcgpu.engines.integers import OPERATIONS, Integers, call
+from tcgpu.engines.integers import call
+from tcgpu.engines.kernel_language import OPERATIONS, KernelTransformer
 
 POSITIONS = {"threadIdx", "blockIdx", "blockDim", "gridDim"}
 UINT32_VALUES = {"laneid", "warpsize"}
@@ -231,7 +232,7 @@ def continues(body):
     return False
 
 
-class CompiledIntegers(Integers):
+class CompiledIntegers(KernelTransformer):
     """Replaces each integer operation by a call of a `helper`.
 
     `helpers`: name of a helper -> (operation, for each operand its value if it is a literal, else None). Literals are
@@ -261,18 +262,11 @@ class CompiledIntegers(Integers):
         if value is not None:
             return ast.copy_location(ast.Constant(value), node)
         self.generic_visit(node)
-        if type(node.op) not in OPERATIONS:
-            return node
-        return self.operation(OPERATIONS[type(node.op)], [node.left, node.right], node)
+        operands = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
+        name = OPERATIONS.get(type(node.op))
+        return self.operation(name, operands, node) if name in CODE else node
 
-    def visit_UnaryOp(self, node):
-        value = self.literal(node)
-        if value is not None:
-            return ast.copy_location(ast.Constant(value), node)
-        self.generic_visit(node)
-        if not isinstance(node.op, (ast.USub, ast.Invert)):
-            return node
-        return self.operation(OPERATIONS[type(node.op)], [node.operand], node)
+    visit_UnaryOp = visit_BinOp
 
     def visit_AugAssign(self, node):
         self.generic_visit(node)

@@ -308,16 +308,10 @@ def numba_cuda():
     NumPy 2.5 has removed a name that numba-cuda 0.30 uses in a module that it imports at its first compilation. The
     name is there while that module is imported, and gone afterwards.
     """
-    if hasattr(np, "row_stack"):
+    with patch.object(np, "row_stack", np.vstack, create=True):
         from numba import cuda
-    else:
-        np.row_stack = np.vstack
-        try:
-            from numba import cuda
 
-            importlib.import_module("numba.cuda.np.arrayobj")
-        finally:
-            del np.row_stack
+        importlib.import_module("numba.cuda.np.arrayobj")
     return cuda
 
 
