@@ -11,7 +11,7 @@ from pathlib import Path
 
 import platformdirs
 
-CHECKSUM = 32  # bytes
+CHECKSUM = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:

@@ -175,7 +175,6 @@ def compiled_tree(tree, function):
 # then its size, address, shape and strides. A number is packed into eight bytes, of which the code reads the lower.
 ARRAY = "qqqqQ"
 NUMBERS = {"bool": "q", "int32": "q", "uint32": "q", "int64": "q", "uint64": "Q", "float64": "d"}
-BITS = {"bool": 8, "int32": 32, "uint32": 32, "int64": 64, "uint64": 64, "float64": 64}
 
 
 class Parameter(NamedTuple):
@@ -192,7 +191,7 @@ class Parameter(NamedTuple):
     @property
     def bits(self):
         """The widths of the numbers that the compiled code has for it."""
-        return [64] * len(self.form) if self.dimensions else [BITS[self.dtype.name]]
+        return [64] * len(self.form) if self.dimensions else [8 * self.dtype.itemsize]
 
 
 @cache
