@@ -7,6 +7,8 @@ that two rows share. Each worker adds to an array of its own, or atomically to o
 only counts the cycles of a graph, and those of dense vertices by rows of bits.
 """
 
+from functools import partial
+
 import numpy as np
 
 from tcgpu.arrays import bincount, repeat
@@ -42,7 +44,12 @@ def steps_of_cycles(graph, base):
 def count_cycles(graph):
     """The number of cycles of 4 vertices, whether they are joined across or not, of a graph in any order."""
     own = graph.ordered("degree")  # so that a path over a hub begins at a larger hub
-    return _find_cycles(own, first_dense(own))
+    return _find_cycles(own, first_in_bits(own))
+
+
+def first_in_bits(graph):
+    """The first of the vertices whose cycles `count_cycles` counts by rows of bits: all dense ones, or none."""
+    return min(first_dense(graph), graph.n, key=partial(steps_of_cycles, graph))
 
 
 def cycles_at(graph):
