@@ -14,7 +14,7 @@ import tcgpu
 from tcgpu import EngineError, Graph, GraphError, MethodError, cpu
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
-from tcgpu.kernels.bisson_fatica import algorithm_4, k_truss, support
+from tcgpu.kernels.bisson_fatica import algorithm_4, bitmap_block_shared, k_truss, support
 from tcgpu.truss import native_peeling
 
 METHODS = list(support.KERNELS)
@@ -252,7 +252,7 @@ class TestOnAGpu:
         assert np.array_equal(tcgpu.triangles(graph, engine="gpu", order="degree"), cpu.triangles(graph))
 
     def test_shared_memory_has_as_many_words_as_the_device_gives(self):
-        graph = tcgpu.generate.rmat(19, 2, seed=4)
+        graph = tcgpu.generate.random(bitmap_block_shared.most_for_support(), 1_000_000)
         assert np.array_equal(with_few_blocks(support.plan(graph, "block_shared"), 64).count(), cpu.support(graph))
 
 
@@ -290,6 +290,18 @@ def test_the_heuristic_chooses_for_supports_as_for_counts(simulator):
     assert tcgpu.registry.METHODS["bitmap_auto"].support_plan(GRAPHS["wheel"]).method == "support by warp"
     printed = tcgpu.registry.METHODS["bitmap_auto"].support_plan(GRAPHS["wheel"], published=True)
     assert printed.method == "support by warp as published" and printed.count().sum() == 3 * 49
+
+
+@pytest.mark.sim
+def test_bits_that_shared_memory_has_no_room_for_are_refused_or_not_chosen(monkeypatch):
+    monkeypatch.setattr(bitmap_block_shared, "most_vertices", lambda threads=256: 66)
+    graph, verb = GRAPHS["karate"], partial(tcgpu.support, engine="sim")
+    with pytest.raises(GraphError, match="has room for 33 vertices .*, not for 34: take bitmap_block_global"):
+        verb(graph, method="bitmap_block_shared")
+    assert np.array_equal(verb(graph, method="bitmap_block_global"), brute_force(graph))
+    with runtime.using("sim"):
+        chosen = tcgpu.registry.METHODS["bitmap_auto"].support_plan(graph, mean_warp=0)
+    assert chosen.method == "support by block_global"
 
 
 def test_methods_that_only_count_are_refused_by_name():

@@ -34,6 +34,5 @@ def plan(graph, *, longest_thread, mean_warp, vertices_shared, published):
 @plan.for_edges
 def support_plan(graph, published=False, **constants):
     constants = {name: value for name, value in plan.settings(constants).items() if name != "published"}
-    fits = bitmap_block_shared.most_vertices() // 2  # a second word has the position of a word's first row
-    constants["vertices_shared"] = min(constants["vertices_shared"], fits + 1)
+    constants["vertices_shared"] = min(constants["vertices_shared"], bitmap_block_shared.most_for_support() + 1)
     return MODULES[choice(graph.n, graph.m, graph.max_column, **constants)].support_plan(graph, published)

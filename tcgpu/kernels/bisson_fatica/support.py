@@ -316,11 +316,8 @@ def walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, dtype, **k
         "state": (STATE_SIZE, np.int32, 0),
     }
     if bitmap:
-        others, each = (
-            4 * (8 * graph.n + 7 * graph.m),
-            bitmap * np.dtype(dtype).itemsize,
-        )  # bytes: the rest of a k-truss
-        blocks, fitting = bitmaps_of_blocks(name, graph, blocks, teams, each, others)
+        others = 4 * (8 * graph.n + 7 * graph.m)  # bytes: the rest of a k-truss
+        blocks, fitting = bitmaps_of_blocks(name, graph, blocks, teams, bitmap * np.dtype(dtype).itemsize, others)
         threads, teams = threads // teams * fitting, fitting
         created["bitmap"] = (blocks * teams * bitmap, dtype, 0)
     return launch(kernel, blocks * threads, threads, blocks, teams * shared, **known), created
