@@ -12,8 +12,8 @@ division       counts raw edges by several GPUs, none of which has the whole gra
 divided        the steps of one of these GPUs; groups exchange arrays of their devices
 """
 
-from tcgpu.distributed.cut import Part, Share, pairs, shares, slices
-from tcgpu.distributed.worker import PartResult, count_part, method_of, sum_values
+from tcgpu.distributed.cut import Part, PartResult, Share, pairs, shares, slices
+from tcgpu.distributed.worker import count_part, method_of, sum_values
 from tcgpu.errors import GraphError
 
 __all__ = [

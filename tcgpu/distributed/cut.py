@@ -14,7 +14,7 @@ longer one. Of a large graph a sample of the edges is examined.
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
@@ -65,11 +65,6 @@ class Part:
         low, high = self.rows(graph)
         return self.empty or low == high
 
-    def column_ranges(self, graph: Graph) -> list[tuple[int, int]]:
-        """The ranges of vertices whose columns it takes to count it: two, or one if they touch."""
-        (begin, end), (low, high) = self.columns(graph), self.rows(graph)
-        return [(begin, max(end, high))] if low <= end or low == high else [(begin, end), (low, high)]
-
     def result_ranges(self, graph: Graph, by_edge: bool) -> list[tuple[int, int]]:
         """The ranges of edges, or of vertices, that its triangles may have: two, or one if they touch."""
         (begin, end), (low, high), offset = self.columns(graph), self.rows(graph), graph.col_ptr
@@ -79,17 +74,10 @@ class Part:
             near, far = (begin, end), (low, graph.n)
         return [(near[0], max(near[1], far[1]))] if far[0] <= near[1] else [near, far]
 
-    def halves(self, graph: Graph) -> tuple["Part", "Part"]:
-        """Two parts that make up this one and take fewer columns at a time; GraphError if it cannot be divided."""
-        (begin, end), (low, high) = self.columns(graph), self.rows(graph)
-        half = replace(self, work=self.work / 2)
-        if end - begin > 1 and column_bytes(graph, begin, end) >= column_bytes(graph, low, high):
-            middle = int(graph.col_ptr[_middle(graph, begin, end)])
-            return replace(half, last=middle), replace(half, first=middle)
-        if high - low > 1:
-            middle = _middle(graph, low, high)
-            return replace(half, high=middle), replace(half, low=middle)
-        raise GraphError("a part that takes two columns cannot be halved")
+    def within(self, other: "Part") -> "Part":
+        """Its edges that are in another part, too."""
+        first, last = max(self.first, other.first), min(self.last, other.last)
+        return Part(first, last, max(self.low, other.low), min(self.high, other.high))
 
 
 @dataclass(frozen=True)
@@ -101,6 +89,22 @@ class Share:
     work: float = field(default=0.0, compare=False)
 
     empty = False
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """The result of counting a part.
+
+    pieces: in how many it was counted, to fit the device.
+    values: (first, array) pairs: the triangles of edges, or vertices, from number `first` on.
+    """
+
+    part: Part | Share
+    triangles: int
+    seconds: float
+    engine: str
+    pieces: int = 1
+    values: tuple = field(default=(), repr=False)
 
 
 def shares(of: int, work: float = 0.0) -> list[Share]:
@@ -188,12 +192,6 @@ def sampled(graph, sample=SAMPLE, work=None):
 def _look_ups(graph, positions, rows, columns):
     """The work of single edges: the look-ups of the shorter column in the longer one."""
     return EDGE + np.minimum(*(graph.col_ptr[ends + 1] - graph.col_ptr[ends] for ends in (rows, columns)))
-
-
-def _middle(graph, begin, end):
-    """The vertex in begin + 1..end - 1 that divides the nonzeros of columns begin..end - 1 in half."""
-    half = (int(graph.col_ptr[begin]) + int(graph.col_ptr[end])) // 2
-    return min(max(int(np.searchsorted(graph.col_ptr[begin : end + 1], half)) + begin, begin + 1), end - 1)
 
 
 def _merged(graph, cuts, max_bytes):

@@ -9,12 +9,13 @@ is damaged or repeated is refused, and the file is left as it is.
 import hashlib
 import json
 import os
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, replace
 
 import numpy as np
 
 from tcgpu.errors import GraphError
+from tcgpu.progress import progress as progress_bar
 
 MAGIC = b'{"journal": "tcgpu '  # the start of every heading
 VERSION = 3  # of the format
@@ -45,6 +46,22 @@ class Journal:
         number, seconds = self._number[result.part], round(result.seconds, 6)
         self._write({"part": number, "triangles": result.triangles, "seconds": seconds})
         self.done[result.part] = result.triangles
+
+
+def count_parts(graph, parts, results, resume, progress):
+    """The triangles of all parts of a graph. `results(parts)` yields a PartResult for each that is not empty.
+
+    resume: the path of a journal; progress: as in `tcgpu.count`.
+    """
+    what, work = f"counting {graph.m:,} edges in {len(parts)} parts", sum(part.work for part in parts)
+    with open_journal(resume, graph, "count", parts) as journal, progress_bar(progress, work, what) as bar:
+        if journal.done:
+            bar.add(sum(part.work for part in journal.done))
+        with closing(results([part for part in parts if part not in journal.done])) as each:
+            for result in each:
+                journal.add(result)
+                bar.add(result.part.work)
+        return sum(journal.done.values())
 
 
 @contextmanager

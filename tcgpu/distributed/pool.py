@@ -26,7 +26,7 @@ from tcgpu import cpu
 from tcgpu.distributed import worker
 from tcgpu.distributed.cut import MANY_PARTS, shares, slices
 from tcgpu.distributed.executors import RESTARTS, workers_of
-from tcgpu.distributed.journal import open_journal
+from tcgpu.distributed.journal import count_parts
 from tcgpu.distributed.shared_arrays import SharedArrays
 from tcgpu.distributed.worker import DoesNotFit, GraphMissing, Task, method_of, opened
 from tcgpu.engines.choice import ENGINE
@@ -67,7 +67,7 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
                     raise MethodError(f"method {chosen.name!r} counts whole graphs, not {number} parts of one")
                 each = shares(number, graph.m)
                 try:
-                    return _count(workers, graph, each, None, progress, of_share)
+                    return count_parts(graph, each, Job(workers, graph, "count", **of_share).run, None, progress)
                 except DoesNotFit:
                     if method is not None:
                         raise
@@ -79,7 +79,7 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
         natively = name in (None, "cpu") and not resume  # the parts of a journal are the same for all engines
         number = _number(parts, MANY_PARTS if resume else PER_WORKER * workers.number)
         cut = slices(own, number, work=cpu.edge_work if natively else None)
-        return _count(workers, own, cut, resume, progress, options)
+        return count_parts(own, cut, Job(workers, own, "count", **options).run, resume, progress)
 
 
 def tally(verb, graph, executor, *, order=None, parts=None, progress=None, max_seconds=None, **options):
@@ -95,7 +95,8 @@ def tally(verb, graph, executor, *, order=None, parts=None, progress=None, max_s
         _check_simulated(method, own, options.get("engine"), None, {}, workers, max_seconds)
         cut = slices(own, _number(parts, PER_WORKER * workers.number))
         job = Job(workers, own, verb, **options)
-        with _progress(progress, own, cut) as bar, closing(job.run(cut)) as each:
+        work, what = sum(part.work for part in cut), f"counting {own.m:,} edges in {len(cut)} parts"
+        with progress_bar(progress, work, what) as bar, closing(job.run(cut)) as each:
             for result in each:
                 worker.add_values(total, result)
                 bar.add(result.part.work)
@@ -144,25 +145,9 @@ def _check_simulated(method, graph, engine, order, knobs, workers, max_seconds):
             simulated.check(method.name, plan.simulated_seconds / workers.number)
 
 
-def _count(workers, graph, parts, resume, progress, options):
-    with open_journal(resume, graph, "count", parts) as journal, _progress(progress, graph, parts) as bar:
-        bar.add(sum(part.work for part in journal.done))
-        todo = [part for part in parts if part not in journal.done]
-        with closing(Job(workers, graph, "count", **options).run(todo)) as each:
-            for result in each:
-                journal.add(result)
-                bar.add(result.part.work)
-        return sum(journal.done.values())
-
-
 def _ordered(graph, order):
     """The graph in the order to count it in. One in a folder stays there if no order is named."""
     return graph if order is None and graph.folder is not None else graph.ordered(order or "auto")
-
-
-def _progress(progress, graph, parts):
-    work = sum(part.work for part in parts)
-    return progress_bar(progress, work, f"counting {graph.m:,} edges in {len(parts)} parts")
 
 
 _tokens: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()

@@ -21,7 +21,7 @@ import numpy as np
 
 from tcgpu import cpu, registry
 from tcgpu.declarations import CUDA, Method
-from tcgpu.distributed.cut import Part, Share
+from tcgpu.distributed.cut import Part, PartResult, Share
 from tcgpu.distributed.shared_arrays import SharedFile
 from tcgpu.engines.choice import ENGINE, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
@@ -33,22 +33,6 @@ SETTLED_NS = 2 * 10**9  # nanoseconds: file systems note times in steps of up to
 DTYPES = (np.uint8, np.uint16, np.uint32, np.int64)  # of values that are returned
 # Variables that hold a process's number on its machine: of Open MPI, MPICH and Intel MPI, Slurm, PALS
 LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PALS_LOCAL_RANKID")
-
-
-@dataclass(frozen=True)
-class PartResult:
-    """The result of counting a part.
-
-    halved: how often the part, or a piece of it, was halved to fit the device.
-    values: (first, array) pairs: the triangles of edges, or vertices, from number `first` on.
-    """
-
-    part: Part | Share
-    triangles: int
-    seconds: float
-    engine: str
-    halved: int = 0
-    values: tuple = field(default=(), repr=False)
 
 
 def count_part(graph, part: Part | Share, verb: str = "count", *, method: str | None = None,
@@ -79,21 +63,21 @@ def count_part(graph, part: Part | Share, verb: str = "count", *, method: str | 
 
 
 def _count(graph, part, verb, method, cores, knobs):
-    """(triangles, how often the part was halved, values)."""
+    """(triangles, in how many pieces the part was counted, values)."""
     if isinstance(part, Share):
-        return plan_of_share(method, method.prepare(graph), part, knobs).count(), 0, ()
+        return plan_of_share(method, method.prepare(graph), part, knobs).count(), 1, ()
     if method.engines == ("cpu",):
         if verb == "count":
-            return cpu.count(graph, part, cores), 0, ()
-        values, halved = cpu.tally(graph, verb == "support", part, cores), 0
+            return cpu.count(graph, part, cores), 1, ()
+        values, pieces = cpu.tally(graph, verb == "support", part, cores), 1
     else:
         from tcgpu.distributed import device_parts
 
         if verb == "count":
             return *device_parts.count(graph, part, **knobs), ()
-        values, halved = device_parts.tally(graph, part, verb == "support")
+        values, pieces = device_parts.tally(graph, part, verb == "support")
     values = tuple(_compact(*each) for each in values)
-    return sum(int(array.sum(dtype=np.int64)) for _, array in values) // 3, halved, values
+    return sum(int(array.sum(dtype=np.int64)) for _, array in values) // 3, pieces, values
 
 
 def plan_of_share(method, graph, share, knobs):
