@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, replace
 
 import numpy as np
 
@@ -77,7 +76,7 @@ def open_journal(path, graph, verb, parts):
         "journal": f"tcgpu {verb}",
         "version": VERSION,
         "graph": fingerprint(graph),
-        "cut": _digest(repr([astuple(replace(part, work=0.0)) for part in parts]).encode()),
+        "cut": _digest(repr([(part.first, part.last, part.low, part.high, 0.0) for part in parts]).encode()),
         "parts": len(parts),
     }
     first = json.dumps(heading).encode() + b"\n"

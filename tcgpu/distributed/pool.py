@@ -14,9 +14,9 @@ cannot be used after that, and `WorkerLost` is raised; under MPI the whole job e
 
 import os
 import uuid
-from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import closing
-from dataclasses import replace
+from concurrent.futures import BrokenExecutor
+from contextlib import ExitStack, closing
+from functools import cache
 from queue import SimpleQueue
 from weakref import WeakKeyDictionary
 
@@ -25,10 +25,10 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.distributed import worker
 from tcgpu.distributed.cut import MANY_PARTS, shares, slices
-from tcgpu.distributed.executors import RESTARTS, workers_of
+from tcgpu.distributed.executors import LOSSES, RESTARTS, workers_of
 from tcgpu.distributed.journal import count_parts
-from tcgpu.distributed.shared_arrays import SharedArrays
-from tcgpu.distributed.worker import DoesNotFit, GraphMissing, Task, method_of, opened
+from tcgpu.distributed.shared_arrays import shared_file
+from tcgpu.distributed.worker import DoesNotFit, Task, method_of, opened
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import GraphError, MethodError, WorkerLost
 from tcgpu.graph import Graph
@@ -159,70 +159,66 @@ class Job:
     def __init__(self, workers, graph, verb, *, method=None, engine=None, order=None, knobs=()):
         token = _tokens.setdefault(graph, uuid.uuid4().hex)
         worker.of_this_process[token] = graph
-        source = None if graph.folder is None else str(graph.folder)
         cores = max(1, (os.cpu_count() or 1) // workers.number)  # as if all workers were on one machine like this one
-        self.task = Task(token, graph.folder_state, uuid.uuid4().hex, verb, method, engine, order, cores, dict(knobs),
-                         worker.process_and_gpus(), source)  # fmt: skip
+        home = worker.process_and_gpus()
+        self.task = Task(token, uuid.uuid4().hex, verb, method, engine, order, cores, dict(knobs), home)
         self.workers, self.graph = workers, graph
         self.left = {}  # parts without a result
-        self.submitted = {}  # future -> part
+        self.submitted = {}  # future -> (part, how many of the sources its worker did not find the graph by)
         self.finished = SimpleQueue()  # futures
         self.restarts = 0
-        self.columns = None
 
     def run(self, parts):
         """Yield a PartResult for each part that is not empty. Those with the most work are submitted first."""
         self.left = dict.fromkeys(sorted((part for part in parts if not part.empty), key=lambda part: -part.work))
-        with closing(SharedArrays(self.graph.col_ptr, self.graph.row_idx)) as shared:
+        with ExitStack() as stack:
+            self.sources = self._sources(stack)
             try:
                 while self.left:
-                    if not self.submitted:  # at first, and when two workers have counted the same Share
+                    if not self.submitted:  # at first, and when two workers have counted the same tasks
                         self._submit(self.left)
                     future = self.finished.get()
                     if future not in self.submitted:  # of a pool that has been replaced
                         continue
-                    part, result = self.submitted.pop(future), self._result(future)
-                    if isinstance(result, GraphMissing):
-                        self._submit_with_graph(part, shared, result.source)
-                    elif result is not None and result.part in self.left:
+                    part, tried = self.submitted.pop(future)
+                    try:
+                        with uninterrupted():
+                            result = future.result()
+                    except Exception as error:
+                        self._restart(error)
+                        continue
+                    if result is None:
+                        self._submit([part], tried + 1)
+                    elif result.part in self.left:
                         del self.left[result.part]
                         yield result
             finally:
                 self.workers.unneeded = list(self.submitted)
 
-    def _submit(self, parts, columns=None):
+    def _sources(self, stack):
+        """Functions that return what a worker may get the graph from, to be tried in turn. Each makes it once."""
+        graph = self.graph
+        sent = cache(lambda: self.workers.sendable(Graph(graph.col_ptr, graph.row_idx, validate=False)))
+        if graph.folder is not None:
+            folder = worker.Folder(str(graph.folder), graph.folder_state)
+            return [lambda: folder, sent]
+        return [lambda: None, cache(lambda: stack.enter_context(shared_file(graph))), sent]
+
+    def _submit(self, parts, tried=0):
         try:
             for part in list(parts):
+                source = self.sources[tried]()
                 with uninterrupted():
-                    future = self.workers.submit(self.task, part, columns)
-                    self.submitted[future] = part
+                    future = self.workers.submit(self.task, part, source)
+                    self.submitted[future] = part, tried
                     future.add_done_callback(self.finished.put)
         except BrokenExecutor as error:
             self._restart(error)
 
-    def _result(self, future):
-        """The result of a finished future, or None if its part has been submitted again."""
-        try:
-            with uninterrupted():
-                return future.result()
-        except (BrokenExecutor, CancelledError) as error:
-            self._restart(error)
-        except Exception as error:
-            if not type(error).__module__.startswith("distributed."):  # Dask's own
-                raise
-            self._restart(error)
-
-    def _submit_with_graph(self, part, shared, tried):
-        """Submit a part again, with a source of the graph, or with the columns if the worker could not map that."""
-        if self.task.source is None:
-            self.task = replace(self.task, source=shared.source())
-        if self.task.source == tried and self.columns is None:
-            only_columns = Graph(self.graph.col_ptr, self.graph.row_idx, validate=False)
-            self.columns = self.workers.sendable(only_columns)
-        self._submit([part], self.columns if self.task.source == tried else None)
-
     def _restart(self, error):
-        """Submit all parts that are left to new workers, after one died; WorkerLost if there are none."""
+        """Submit all parts that are left to new workers, if one died; WorkerLost if there are none."""
+        if not isinstance(error, LOSSES) and not type(error).__module__.startswith("distributed."):  # Dask's own
+            raise error
         self.submitted.clear()
         self.restarts += 1
         if self.restarts <= RESTARTS and self.workers.restart():
