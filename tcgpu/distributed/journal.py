@@ -47,10 +47,10 @@ class Journal:
         self.done[result.part] = result.triangles
 
 
-def count_parts(graph, parts, results, resume, progress):
+def count_parts(graph, parts, results, resume, progress, take=lambda result: None):
     """The triangles of all parts of a graph. `results(parts)` yields a PartResult for each that is not empty.
 
-    resume: the path of a journal; progress: as in `tcgpu.count`.
+    resume: the path of a journal; progress: as in `tcgpu.count`; take: is called with each PartResult.
     """
     what, work = f"counting {graph.m:,} edges in {len(parts)} parts", sum(part.work for part in parts)
     with open_journal(resume, graph, "count", parts) as journal, progress_bar(progress, work, what) as bar:
@@ -58,6 +58,7 @@ def count_parts(graph, parts, results, resume, progress):
             bar.add(sum(part.work for part in journal.done))
         with closing(results([part for part in parts if part not in journal.done])) as each:
             for result in each:
+                take(result)
                 journal.add(result)
                 bar.add(result.part.work)
         return sum(journal.done.values())

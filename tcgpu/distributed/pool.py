@@ -16,7 +16,7 @@ import os
 import uuid
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack, closing
-from functools import cache
+from functools import cache, partial
 from queue import SimpleQueue
 from weakref import WeakKeyDictionary
 
@@ -32,7 +32,6 @@ from tcgpu.distributed.worker import DoesNotFit, Task, method_of, opened
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import GraphError, MethodError, WorkerLost
 from tcgpu.graph import Graph
-from tcgpu.progress import progress as progress_bar
 from tcgpu.progress import underway, uninterrupted
 from tcgpu.registry import BUILT_IN, choose, on_engine
 
@@ -94,12 +93,8 @@ def tally(verb, graph, executor, *, order=None, parts=None, progress=None, max_s
     with workers_of(executor) as workers:
         _check_simulated(method, own, options.get("engine"), None, {}, workers, max_seconds)
         cut = slices(own, _number(parts, PER_WORKER * workers.number))
-        job = Job(workers, own, verb, **options)
-        work, what = sum(part.work for part in cut), f"counting {own.m:,} edges in {len(cut)} parts"
-        with progress_bar(progress, work, what) as bar, closing(job.run(cut)) as each:
-            for result in each:
-                worker.add_values(total, result)
-                bar.add(result.part.work)
+        add = partial(worker.add_values, total)
+        count_parts(own, cut, Job(workers, own, verb, **options).run, None, progress, add)
     if verb == "support":
         return cpu.in_edge_order_of(graph, own, total)
     return total if own is graph else total[own.rank]
