@@ -87,7 +87,7 @@ class Explorer(widgets.VBox):
         self.view = elements.text("", "tcgpu-view")
         main = [self._bar(engine), self.problems, self.sweep if kernel else self.pages, self.view, self.python]
         cards = [self.graphs, elements.box(main, "tcgpu-main"), *([] if kernel else [self.methods])]
-        tips = {page.title: inspect.getdoc(page).splitlines()[0] for page in self.pages.children}
+        tips = {page.title: (inspect.getdoc(page) or "").partition("\n")[0] for page in self.pages.children}
         shown = [each for card in cards for each in elements.everything(card)]
         tips |= {each.description: each.tooltip for each in shown if getattr(each, "tooltip", "")}
         grid = elements.box(cards, "tcgpu-grid", kind=widgets.GridBox)
