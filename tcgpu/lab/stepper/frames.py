@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tcgpu.graph import Graph
+from tcgpu.suggest import counted  # for captions, as `listed` below
 
 LOOKS = ("there", "done", "looked", "miss", "hit", "empty", "stored", "chosen")
 GLOBAL, SHARED, REGISTERS = "global memory", "shared memory", "registers"
@@ -234,8 +235,3 @@ def listed(values):
     """Values as a sentence names them: "none", "2", "2 and 3", "2, 3 and 7"."""
     *before, last = [str(value) for value in values] or ["none"]
     return f"{', '.join(before)} and {last}" if before else last
-
-
-def counted(number, noun):
-    """A number and its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
