@@ -18,7 +18,7 @@ from tcgpu.formats.vertices import check_count, check_most
 from tcgpu.graph import Graph
 from tcgpu.progress import pulse
 
-_WEIGHT = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
+_WEIGHT = re.compile(scan.NUMBER + rb"\Z")
 _HEADER = re.compile(rb"(\d+)\s+(\d+)(?:\s+([01]{1,3})(?:\s+(\d+))?)?\Z")
 
 

@@ -15,6 +15,7 @@ from tcgpu.engines.choice import NUMBA
 from tcgpu.engines.native import jit, run_threads, shares, uncounted
 
 U64 = np.uint64
+NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 CHUNK = 1 << 20 if NUMBA else 1 << 14  # bytes scanned by one worker at a time
 BLOCK = 1 << 18  # lines written at a time
 
@@ -162,26 +163,29 @@ def _scan_tables(
     given = data, bounds, starts, low, count, loose, values, a, b, delimiter, widest, u, v, found
     for chunk in range(worker, len(found), workers):
         text = data[bounds[chunk] : bounds[chunk + 1]].tobytes()
-        columns = None if delimiter or values else _table(text, rb"\t ,;" if loose else rb"\t ")
-        ends = np.array([[*map(int, column)] for column in (columns or ())[:2]], U64) - low
-        if columns is None or (ends >= count).any() or (loose and 0 < widest < len(columns)):
+        table = None if delimiter or values else _table(text, rb"\t ,;" if loose else rb"\t ")
+        ends, width, whole = table or (np.zeros((2, 0), U64), 0, ())
+        if not width or (ends - low >= count).any() or (loose and 0 < widest < width):
             _scan_rows(chunk, len(found), *given)  # tells what is wrong, too
             continue
-        place, width = slice(starts[chunk], starts[chunk] + ends.shape[1]), len(columns)
-        u[place], v[place] = ends
-        whole = [all(map(bytes.isdigit, line)) for line in zip(*columns, strict=True)]
+        place = slice(starts[chunk], starts[chunk] + len(whole))
+        u[place], v[place] = ends - low
         before = text.splitlines(True)[: whole.index(True)] if any(whole) else ()
         of_whole = width * any(whole), bounds[chunk] + sum(map(len, before)), sum(whole)
         found[chunk] = len(whole), len(whole), 0, 0, *of_whole, len(whole) * (width == 2), width
 
 
 def _table(text, separators):
-    """The columns of lines of equally many numbers with one separator, the first two whole; None for other text."""
-    found = re.fullmatch(rb"(?:\d{1,18}([%b])\d{1,18}(?:\1[\d.eE+-]+)*\r?\n)+" % separators, text)
-    try:
-        return found and [*zip(*(line.split(found[1]) for line in text.splitlines()), strict=True)]
-    except ValueError:  # lines of different lengths
+    """Of lines of equally many numbers, with one separator, the first two whole: these two columns, the number of
+    columns, and which lines have only whole numbers; None for other text."""
+    found = re.fullmatch(rb"(?:\d{1,15}([%b])\d{1,15}(?:\1%b)*\r?\n)+" % (separators, NUMBER), text)
+    lines = text.splitlines()
+    if not found or len({line.count(found[1]) for line in lines}) > 1:
         return None
+    whole = [line.replace(found[1], b"").isdigit() for line in lines]
+    numbers = np.fromstring(text.replace(found[1], b" "), np.int64 if all(whole) else np.float64, sep=" ")
+    numbers = numbers.reshape(len(lines), -1)
+    return numbers[:, :2].T.astype(U64), numbers.shape[1], whole
 
 
 @jit
