@@ -4,9 +4,11 @@ The random numbers are those of splitmix64. Of `draw_rmat` and `attach`, `cpu.dr
 edges.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
-from tcgpu.arrays import blocks, repeat
+from tcgpu.arrays import BLOCK, blocks, repeat
 
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so its multiples pass all 64-bit numbers before one repeats
@@ -66,19 +68,27 @@ def _permuted(bits, key, x):
     return x
 
 
+def draw_cliques(n, sizes, first, seed):
+    """Edges of cliques: each takes s vertices, from a random one on, and links each to all before it.
+
+    first: where the edges of each clique begin, and the end of the last one's.
+    """
+    cuts = np.unique(np.searchsorted(first, [*range(0, int(first[-1]), BLOCK), first[-1]]))
+    return np.concatenate([_some_cliques(n, sizes, seed, *cut) for cut in pairwise(cuts.tolist())], axis=1)
+
+
 @wraps_around
-def draw_cliques(n, sizes, seed, first, last):
-    """Both ends of the edges of some cliques: each takes s vertices, from a random one on, and links each to all before
-    it."""
-    sizes, keys = sizes[first:last], _random_at(mixed(seed + GOLDEN), np.arange(first, last))
+def _some_cliques(n, sizes, seed, begin, end):
+    """The edges of the cliques from number `begin` to before `end`."""
+    sizes, keys = sizes[begin:end], _random_at(mixed(seed + GOLDEN), np.arange(begin, end))
     start, spread = (mixed(keys) % U64(n)).astype(np.int64), np.clip(n // sizes, 1, 4)
-    begin, clique = np.cumsum(sizes) - sizes, repeat(np.arange(sizes.size), sizes)
-    place = np.arange(clique.size) - begin[clique]  # of each vertex in its clique
+    begins, clique = np.cumsum(sizes) - sizes, repeat(np.arange(sizes.size), sizes)
+    place = np.arange(clique.size) - begins[clique]  # of each vertex in its clique
     further = (_random_at(keys[clique], place + 1) % spread[clique].astype(U64)).astype(np.int64)
     vertex = ((start[clique] + place * spread[clique] + further) % n).astype(np.int32)
     second = repeat(np.arange(clique.size), place)  # of each edge: it is linked to the first vertices of its clique
     earlier = np.arange(second.size) - (np.cumsum(place) - place)[second]
-    return np.stack([vertex[begin[clique[second]] + earlier], vertex[second]])
+    return np.stack([vertex[begins[clique[second]] + earlier], vertex[second]])
 
 
 @wraps_around

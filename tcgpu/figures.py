@@ -19,7 +19,6 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogFormatter, LogLocator, NullLocator, ScalarFormatter
 
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.suggest import counted
 
 BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#cbd5e0"
 DARK, DARK_GREY = "#2d3748", "#718096"
@@ -240,6 +239,11 @@ def _span(values):
     if values.min() == values.max():
         return f"{values.min():.4g}"
     return f"{values.min():.4g} to {values.max():.4g} (mean {values.mean():.4g})"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def png(figure: Figure, dpi: float = 110, source: str | None = None) -> bytes:

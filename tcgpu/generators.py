@@ -14,11 +14,10 @@ import inspect
 import math
 import os
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 
-from tcgpu import clean, draws_in_numpy
+from tcgpu import clean
 from tcgpu.arrays import repeat
 from tcgpu.engines.choice import in_numpy
 from tcgpu.errors import SMALLER, GraphError, TooLarge, needing, roomy
@@ -28,7 +27,6 @@ from tcgpu.suggest import bound, unknown
 U64 = np.uint64
 LARGEST = {"seed": 2**63 - 1, "scale": 30, "a": 1, "b": 1, "c": 1, "a + b + c": 1, "kept": 1, "rewired": 1}  # arguments
 SECONDS_A_DRAW = 2e-8  # by NumPy, about
-PIECE = 1 << 15  # edges of cliques that are drawn at a time
 EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
 
 GENERATORS: dict[str, Callable[..., Graph]] = {}  # by name
@@ -343,7 +341,7 @@ class _Random:
     def numbers(self, count):
         """uint64, all of them equally likely."""
         first, self._drawn = self._drawn, self._drawn + count
-        return draws_in_numpy.draw(self._seed, first, count)
+        return _draws(count).draw(self._seed, first, count)
 
     def uniform(self, count):
         """float64 in 0 <= x < 1."""
@@ -421,9 +419,7 @@ def _cliques(n, largest, pairs, seed):
     sizes = np.concatenate(sizes)
     first = np.concatenate(([0], np.cumsum(sizes * (sizes - 1) // 2)))
     cliques = int(np.searchsorted(first, pairs))
-    cuts = np.unique([0, *np.searchsorted(first, range(PIECE, int(first[cliques]), PIECE)), cliques])  # into pieces
-    pieces = (draws_in_numpy.draw_cliques(n, sizes, U64(seed), *cut) for cut in pairwise(cuts.tolist()))
-    return np.concatenate([*pieces], axis=1)
+    return _draws(int(first[cliques])).draw_cliques(n, sizes[:cliques], first[: cliques + 1], U64(seed))
 
 
 def _sample(possible, count, random):
@@ -446,11 +442,11 @@ def _pair_of(code):
 
 
 def _draws(count):
-    """The module that draws the edges of so many random numbers fastest: compiled, or in NumPy."""
+    """The module that draws so many random numbers or edges fastest: compiled, or in NumPy."""
     if in_numpy(SECONDS_A_DRAW * count):
-        return draws_in_numpy
-    from tcgpu.cpu import draws
-
+        from tcgpu import draws_in_numpy as draws
+    else:
+        from tcgpu.cpu import draws
     return draws
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from tcgpu import clean
 from tcgpu.arrays import bincount, is_locked, locked, repeat
 from tcgpu.errors import GraphError, MethodError, needing, roomy
-from tcgpu.suggest import counted, unknown
+from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
 BLOCK = 1 << 20  # pointers whose differences are in memory at a time
@@ -52,7 +52,7 @@ class Cleaned:
 
     def __str__(self) -> str:
         counts = (self.loops, "loop"), (self.duplicates, "duplicate"), (self.reversed, "reversed pair")
-        dropped = [counted(count, what) for count, what in counts if count]
+        dropped = [f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts if count]
         return "dropped " + ", ".join(dropped) if dropped else "nothing dropped"
 
 

@@ -1,11 +1,6 @@
-"""Words for messages: numbers with their nouns; of unknown names, the nearest known one, and all there are."""
+"""Messages about unknown names: the nearest known name, and all there are."""
 
 from inspect import BoundArguments, Signature
-
-
-def counted(number, noun):
-    """A number and its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def unknown(what, name, names):

@@ -11,6 +11,7 @@ import traitlets
 from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
 from tcgpu.errors import SMALLER, GraphError, TcgpuError
+from tcgpu.figures import counted
 from tcgpu.graph import Graph
 from tcgpu.hardware import webgpu_device
 from tcgpu.kernels import simulated
@@ -28,7 +29,6 @@ from tcgpu.markup import Markup, element
 from tcgpu.measurement import check_agreement
 from tcgpu.progress import part
 from tcgpu.records import Rows
-from tcgpu.suggest import counted
 
 STYLE = element("style", Markup(Path(__file__).with_name("style.css").read_text()))
 DRAW_EVERY = 1.0  # seconds, while a run goes on

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tcgpu.figures import counted  # for captions, as `listed` below
 from tcgpu.graph import Graph
-from tcgpu.suggest import counted  # for captions, as `listed` below
 
 LOOKS = ("there", "done", "looked", "miss", "hit", "empty", "stored", "chosen")
 GLOBAL, SHARED, REGISTERS = "global memory", "shared memory", "registers"
