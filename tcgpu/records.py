@@ -16,7 +16,6 @@ from tcgpu.registry import METHODS
 
 REFERENCE_GPU = "NVIDIA H200"  # by whose records texts and models go
 COUNTS = ("report", "table1", "levels", "gpu")  # suites that time methods on whole graphs
-FITTING = "fitting"  # columns that `column_block` takes at a time: as many as give every thread a nonzero
 SHOWN = (
     *("graph", "method", "engine", "gpu_kind", "order", "knobs", "triangles", "k", "kept"),
     *("kernel_ms", "process_ms", "total_ms"),
@@ -129,7 +128,7 @@ def fitting_columns(nonzeros_per_column):
 def speedup_curve(rows, columns, *, order="natural", key="kernel_ms"):
     """How much faster `column_block` is than `naive` in the record "sweep": [(nonzeros per column, speedup)].
 
-    columns: how many it takes at a time: 1, 27, or FITTING.
+    columns: how many it takes at a time: 1, 27, or "fitting", as many as give every thread a nonzero.
     """
     shared = dict(edge_times(rows, "column_block", columns, order=order, key=key))
     return [(x, simple / shared[x]) for x, simple in edge_times(rows, "naive", order=order, key=key) if x in shared]
@@ -137,22 +136,12 @@ def speedup_curve(rows, columns, *, order="natural", key="kernel_ms"):
 
 def edge_times(rows, method, columns=None, *, order="natural", key="kernel_ms"):
     """The time of a method for each edge in the record "sweep": [(nonzeros per column, nanoseconds an edge)]."""
-    found = of_launch(rows, method, {} if columns is None else {"columns": columns}, order)
-    return sorted((row["nonzeros_per_column"], row[key] * 1e6 / row["edges"]) for row in found)
-
-
-def of_launch(rows, method, knobs, order):
-    """Yield the rows of a record of this launch. Knobs that the method has got since have their defaults.
-
-    knobs: those that differ from their defaults; "columns" may be FITTING.
-    """
-    usual = METHODS[method].knobs
+    points = []
     for row in rows:
-        wanted = usual | knobs
-        if wanted.get("columns") == FITTING:
-            wanted["columns"] = fitting_columns(row["nonzeros_per_column"])
-        if (row["method"], row["order"]) == (method, order) and wanted == usual | json.loads(row["knobs"]):
-            yield row
+        knob = fitting_columns(row["nonzeros_per_column"]) if columns == "fitting" else columns
+        if (row["method"], row["order"]) == (method, order) and json.loads(row["knobs"]).get("columns") == knob:
+            points.append((row["nonzeros_per_column"], row[key] * 1e6 / row["edges"]))
+    return sorted(points)
 
 
 def _date(rows):

@@ -5,6 +5,7 @@ it is picked: a star beside the curves. Run adds the curves of this machine's GP
 are not on record. The page keeps each point: a wider range measures only the new ones.
 """
 
+import json
 from contextlib import suppress
 
 import ipywidgets as widgets
@@ -21,7 +22,7 @@ from tcgpu.lab.explorer.graph_card import GraphSource
 from tcgpu.lab.explorer.method_run import label_of, machine_of, times_of
 from tcgpu.lab.explorer.pages import Page, first_gpu, shown_ms
 from tcgpu.lab.explorer.trace_page import with_kernels
-from tcgpu.records import FITTING
+from tcgpu.registry import METHODS
 
 NONZEROS = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # per column
 EDGES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000, 8_388_608)
@@ -31,6 +32,7 @@ SPEEDUP, EDGE_TIME = "speedup", "nanoseconds per edge"
 RUN, FULL, LAUNCH = "run on the engine above", "a full GPU, estimated", "this launch, estimated"
 REPORT_GPU = "Tesla T4"
 KEPT = ("graph", "vertices", "edges", "nonzeros_per_column", "method", "order", "knobs", "date")  # of a recorded row
+FITTING = "fitting"  # the columns of a second curve of `column_block`: as many as give every thread a nonzero
 
 
 class SweepPage(Page):
@@ -136,7 +138,7 @@ class SweepPage(Page):
 
     def _recorded(self, source, run):
         """The row of an estimate that is on record, else None. Graphs that fill the GPU have only one estimate."""
-        for row in records.of_launch(self._estimates.get(run.gpu, ()), run.method, run.knobs, run.order):
+        for row in _of_launch(self._estimates.get(run.gpu, ()), run):
             of_source = source == _source(row["edges"], row["nonzeros_per_column"])
             if of_source and (not run.fill or row["edges"] >= FILLING_EDGES):
                 time = {"engine": "estimated", "machine": run.gpu, "estimated_us": row["estimated_ms"] * 1e3}
@@ -227,7 +229,7 @@ class SweepPage(Page):
         found = [
             row | {"curve": run.label, "nonzeros": row["nonzeros_per_column"]}
             for run in runs
-            for row in records.of_launch(rows, run.method, run.knobs, run.order)
+            for row in _of_launch(rows, run)
         ]
         return self._values([row for row in found if self._in_range(row["nonzeros"])])
 
@@ -297,6 +299,17 @@ class SweepPage(Page):
 def _source(edges, nonzeros):
     code = f"tcgpu.generate.by_nonzeros({edges}, {nonzeros:g})"
     return GraphSource(code, lambda: GENERATORS["by_nonzeros"](edges, nonzeros), nonzeros=nonzeros)
+
+
+def _of_launch(rows, run):
+    """The rows of a record of this run's method and launch. Knobs that the method has got since have their defaults."""
+    usual, order = METHODS[run.method].knobs, run.order or "natural"
+    for row in rows:
+        knobs = usual | run.knobs
+        if knobs.get("columns") == FITTING:
+            knobs["columns"] = records.fitting_columns(row["nonzeros_per_column"])
+        if (row["method"], row["order"]) == (run.method, order) and knobs == usual | json.loads(row["knobs"]):
+            yield row
 
 
 def _of_curve(row, source, run):
