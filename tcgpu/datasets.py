@@ -85,7 +85,7 @@ class Dataset:
 def catalogue() -> list[Dataset]:
     """Every graph that `load` knows. Of two of a name, the published one, else that of the user's folder."""
     entries: dict[str, Dataset] = {}
-    for entry in (*_published(), *_in_user_folder(), *_in_package()):
+    for entry in (*_published(), *_entries("local"), *_entries("generated")):
         entries.setdefault(entry.name, entry)
     return list(entries.values())
 
@@ -95,7 +95,7 @@ def own() -> list[Dataset]:
 
     A file with the name of a published graph must have the published numbers.
     """
-    names = {entry.name for entry in _in_user_folder()}
+    names = _files("local")
     return sorted((entry for entry in catalogue() if entry.name in names), key=lambda entry: entry.name.lower())
 
 
@@ -171,24 +171,12 @@ def parsed(text: str) -> int | float | str:
 # Entries of the catalogue
 
 
-def _in_package():
-    return _indexed(data_path("graphs"), "generated")
-
-
-def _in_user_folder():
-    """The entries for the user's folder: those of its INDEX.tsv, and its other files whose endings name a format."""
-    folder = _user_folder()
-    if folder is None or not folder.is_dir():
-        return []
-    from tcgpu import formats
-
-    entries, indexed = list(_indexed(folder, "local")), {row["file"] for row in _index(folder)} | {INDEX}
-    for path in sorted(folder.iterdir()):
-        if path.name not in indexed and (format := formats.format_of(path)):
-            taken = {entry.name for entry in entries}
-            name = path.name if _stem(path.name) in taken else _stem(path.name)
-            entries.append(Dataset(name, "local", None, None, None, str(folder), None, format))
-    return entries
+def _entries(family):
+    """The entries for the graphs in the folder of a family."""
+    for name, row in _files(family).items():
+        sizes = (int(row[what]) if what in row else None for what in ("vertices", "edges", "triangles"))
+        source, note = row.get("made") or str(_folder(family)), row.get("note") or ""
+        yield Dataset(name, family, *sizes, source, None, row["format"], note=note)
 
 
 def _published():
@@ -213,14 +201,6 @@ def _published():
             )  # fmt: skip
 
 
-def _indexed(folder, family):
-    """The entries for a folder's INDEX.tsv."""
-    for row in _index(folder):
-        vertices, edges, triangles = (int(row[what]) for what in ("vertices", "edges", "triangles"))
-        source, note = row.get("made") or str(folder), row.get("note") or ""
-        yield Dataset(row["name"], family, vertices, edges, triangles, source, None, row["format"], note=note)
-
-
 def _entry(name):
     entries = {entry.name: entry for entry in catalogue()}
     if name not in entries:
@@ -233,9 +213,26 @@ def _entry(name):
 # Files on this machine
 
 
-def _user_folder():
-    folder = os.environ.get("TCGPU_GRAPHS")
-    return Path(folder) if folder else None
+def _folder(family):
+    """The folder with the graphs of a family, in the package or of the user's; None if the user has none."""
+    folder = os.environ.get("TCGPU_GRAPHS") if family == "local" else data_path("graphs")
+    return Path(folder) if folder and Path(folder).is_dir() else None
+
+
+def _files(family):
+    """The graphs in the folder of a family, by name: their rows in INDEX.tsv; of other files, name, file and format."""
+    from tcgpu import formats
+
+    folder = _folder(family)
+    if folder is None:
+        return {}
+    found = {row["name"]: row for row in _index(folder)}
+    listed = {row["file"] for row in found.values()} | {INDEX}
+    for path in sorted(folder.iterdir()):
+        if path.name not in listed and (format := formats.format_of(path)):
+            name = path.name if _stem(path.name) in found else _stem(path.name)
+            found[name] = {"name": name, "file": path.name, "format": format}
+    return found
 
 
 def _index(folder):
@@ -249,21 +246,11 @@ def _index(folder):
 
 
 def _local_file(entry):
-    """The file of an entry and its format (None: by its name), or `(None, None)` if it has to be downloaded."""
-    for folder in filter(None, (_user_folder(), data_path("graphs"))):
-        for row in _index(folder):
-            if row["name"] == entry.name:
-                return folder / row["file"], row["format"]
-        if folder.is_dir():
-            for path in sorted(folder.iterdir()):
-                if _is_named(path.name, entry.name) and not path.name.endswith(ARCHIVE):
-                    return path, None
+    """The file of an entry and its format, or `(None, None)` if it has to be downloaded."""
+    for family in "local", "generated":
+        if row := _files(family).get(entry.name):
+            return _folder(family) / row["file"], row["format"]
     return None, None
-
-
-def _is_named(file, name):
-    """Whether a file has a graph's name: with its endings or without, or with `_adj`, as in the Graph Challenge."""
-    return name in (file, _stem(file))
 
 
 def _stem(file):
@@ -361,8 +348,9 @@ def _from_archive(entry, path):
         try:
             with tarfile.open(path) as archive:
                 for member in archive:
-                    if member.isfile() and _is_named(Path(member.name).name, entry.name):
-                        plain = Path(folder, Path(member.name).name)
+                    name = Path(member.name).name
+                    if member.isfile() and entry.name in (name, _stem(name)):
+                        plain = Path(folder, name)
                         with archive.extractfile(member) as packed, plain.open("wb") as file:
                             shutil.copyfileobj(packed, file)
                         break

@@ -1,9 +1,14 @@
-"""Random numbers, and the edges of three generators, drawn by NumPy. `cpu.draws` has the same compiled, for many edges.
+"""Random numbers, and the edges of three generators, drawn by NumPy.
 
-The random numbers are those of splitmix64.
+The random numbers are those of splitmix64. Of `draw_rmat` and `attach`, `cpu.draws` has the same compiled, for many
+edges.
 """
 
+from itertools import pairwise
+
 import numpy as np
+
+from tcgpu.arrays import BLOCK, blocks, repeat
 
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so its multiples pass all 64-bit numbers before one repeats
@@ -30,7 +35,10 @@ def _random_at(key, k):
 @wraps_around
 def draw(seed, first, count):
     """`count` numbers of a stream, from number `first` on (uint64)."""
-    return _random_at(mixed(seed + GOLDEN), np.arange(count) + first)
+    key, drawn = mixed(seed + GOLDEN), np.empty(count, U64)
+    for part in blocks(count):
+        drawn[part] = _random_at(key, np.arange(first + part.start, first + part.stop))
+    return drawn
 
 
 @wraps_around
@@ -60,16 +68,27 @@ def _permuted(bits, key, x):
     return x
 
 
-@wraps_around
 def draw_cliques(n, sizes, first, seed):
-    """Edges of cliques: each takes s vertices, from a random one on, and links each to all before it."""
-    key, ends = mixed(seed + GOLDEN), [np.empty((2, 0), np.int64)]
-    for clique, size in enumerate(sizes.tolist()):
-        clique_key, place = _random_at(key, clique), np.arange(size)
-        start, spread = int(mixed(clique_key) % U64(n)), max(1, min(4, n // size))
-        members = (start + place * spread + (_random_at(clique_key, place + 1) % U64(spread)).astype(np.int64)) % n
-        ends.append(members[np.array(np.tril_indices(size, -1))[::-1]])
-    return np.concatenate(ends, axis=1).astype(np.int32)
+    """Edges of cliques: each takes s vertices, from a random one on, and links each to all before it.
+
+    first: where the edges of each clique begin, and the end of the last one's.
+    """
+    cuts = np.unique(np.searchsorted(first, [*range(0, int(first[-1]), BLOCK), first[-1]]))
+    return np.concatenate([_some_cliques(n, sizes, seed, *cut) for cut in pairwise(cuts.tolist())], axis=1)
+
+
+@wraps_around
+def _some_cliques(n, sizes, seed, begin, end):
+    """The edges of the cliques from number `begin` to before `end`."""
+    sizes, keys = sizes[begin:end], _random_at(mixed(seed + GOLDEN), np.arange(begin, end))
+    start, spread = (mixed(keys) % U64(n)).astype(np.int64), np.clip(n // sizes, 1, 4)
+    begins, clique = np.cumsum(sizes) - sizes, repeat(np.arange(sizes.size), sizes)
+    place = np.arange(clique.size) - begins[clique]  # of each vertex in its clique
+    further = (_random_at(keys[clique], place + 1) % spread[clique].astype(U64)).astype(np.int64)
+    vertex = ((start[clique] + place * spread[clique] + further) % n).astype(np.int32)
+    second = repeat(np.arange(clique.size), place)  # of each edge: it is linked to the first vertices of its clique
+    earlier = np.arange(second.size) - (np.cumsum(place) - place)[second]
+    return np.stack([vertex[begins[clique[second]] + earlier], vertex[second]])
 
 
 @wraps_around

@@ -82,7 +82,7 @@ class Picture(Figure):
 
     def __repr__(self):
         charts = [ax for ax in self.axes if ax.has_data() or ax.texts]
-        return "\n".join([f"<Picture of {_counted(len(charts), 'chart')}>", *map(described, charts)])
+        return "\n".join([f"<Picture of {counted(len(charts), 'chart')}>", *map(described, charts)])
 
 
 def described(ax) -> str:
@@ -98,7 +98,7 @@ def described(ax) -> str:
             lines.append(f"line{_label(line)}{_color([line.get_color()])}: {_points(ax, [line])}")
     if together:
         colors = _color([line.get_color() for line in together])
-        lines.append(f"{_counted(len(together), 'line')}{colors}: {_points(ax, together)}")
+        lines.append(f"{counted(len(together), 'line')}{colors}: {_points(ax, together)}")
     containers = [container for container in ax.containers if isinstance(container, BarContainer)]
     series = {}  # label -> bars
     for container in containers:
@@ -106,7 +106,7 @@ def described(ax) -> str:
     lines += [_bars(ax, label, bars) for label, bars in series.items()]
     others = len(ax.patches) - sum(map(len, containers))
     if others:
-        lines.append(_counted(others, "shape"))
+        lines.append(counted(others, "shape"))
     for collection in ax.collections:
         lines.append(_collection(collection, ax.axison))
     for image in ax.images:
@@ -151,7 +151,7 @@ def _points(ax, lines):
     x, y = np.concatenate([np.asarray(line.get_data(orig=False), float) for line in lines], axis=1)
     if len(lines) == 1 and 0 < len(x) <= LISTED:
         return ", ".join(f"({a:.4g}, {b:.4g})" for a, b in zip(x, y, strict=True))
-    return _counted(len(x), "point") + (f", x {_span(x)}, y {_span(y)}" if len(x) else "")
+    return counted(len(x), "point") + (f", x {_span(x)}, y {_span(y)}" if len(x) else "")
 
 
 def _bars(ax, label, bars):
@@ -167,7 +167,7 @@ def _bars(ax, label, bars):
         ends.append((base, base + length))
     ends = np.array(ends, float).reshape(-1, 2)
     floating = ends[:, 0].any()
-    heading = f"{_counted(len(bars), 'bar')}{label}{_color([bar.get_facecolor() for bar, _ in bars])}: "
+    heading = f"{counted(len(bars), 'bar')}{label}{_color([bar.get_facecolor() for bar, _ in bars])}: "
     if len(bars) > LISTED:
         return heading + _span(np.diff(ends)) + (f", beginning at {_span(ends[:, 0])}" if floating else "")
     return heading + ", ".join(
@@ -180,14 +180,14 @@ def _collection(collection, measured):
     """A collection as text; the places of its points only where the axes are `measured`."""
     if isinstance(collection, PathCollection):
         points = np.asarray(collection.get_offsets(), float)
-        found = f"{_counted(len(points), 'dot')}{_label(collection)}{_color(collection.get_facecolor())}"
+        found = f"{counted(len(points), 'dot')}{_label(collection)}{_color(collection.get_facecolor())}"
         return f"{found}: x {_span(points[:, 0])}, y {_span(points[:, 1])}" if measured and len(points) else found
     kind, colors = (
         ("segment", collection.get_colors())
         if isinstance(collection, LineCollection)
         else ("area", collection.get_facecolor())
     )
-    return f"{_counted(len(collection.get_paths()), kind)}{_label(collection)}{_color(colors)}"
+    return f"{counted(len(collection.get_paths()), kind)}{_label(collection)}{_color(colors)}"
 
 
 def _image(image):
@@ -241,7 +241,8 @@ def _span(values):
     return f"{values.min():.4g} to {values.max():.4g} (mean {values.mean():.4g})"
 
 
-def _counted(number, noun):
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun, in the plural unless it is 1."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 

@@ -1,30 +1,18 @@
-"""Random numbers, and the edges of three generators, drawn on all cores; `tcgpu.draws_in_numpy` has the same."""
+"""The edges of two generators, compiled; `tcgpu.draws_in_numpy` has the same."""
 
 import numpy as np
 
+from tcgpu import draws_in_numpy
 from tcgpu.draws_in_numpy import GOLDEN, U64, mixed
 from tcgpu.engines.native import jit, run_threads, shares, stoppable, stopped
 
 _mixed = jit(mixed)
-
-
-def draw(seed, first, count):
-    """`count` numbers of a stream, from number `first` on (uint64)."""
-    drawn = np.empty(count, np.uint64)
-    run_threads(_draw_all, seed, first, drawn, workers=shares(count))
-    return drawn
+draw, draw_cliques = draws_in_numpy.draw, draws_in_numpy.draw_cliques  # as fast as the rest of a generator
 
 
 def draw_rmat(scale, m, bounds, seed, permuted):
     u, v = np.empty(m, np.int32), np.empty(m, np.int32)
     run_threads(_draw_rmat, scale, bounds, seed, permuted, u, v, workers=shares(m))
-    return u, v
-
-
-def draw_cliques(n, sizes, first, seed):
-    """first: where the edges of each clique begin, and the end of the last one's."""
-    u, v = np.empty(first[-1], np.int32), np.empty(first[-1], np.int32)
-    run_threads(_draw_cliques, n, sizes, first, seed, u, v, workers=shares(u.size))
     return u, v
 
 
@@ -44,13 +32,6 @@ def in_a_thread(function, argument):
 def _random_at(key, k):
     """The k-th random number of a stream. There is no state, so every worker can begin anywhere."""
     return _mixed(key + U64(k) * GOLDEN)
-
-
-@jit
-def _draw_all(worker, workers, seed, first, drawn):
-    key = _mixed(seed + GOLDEN)
-    for k in range(drawn.size * worker // workers, drawn.size * (worker + 1) // workers):
-        drawn[k] = _random_at(key, first + k)
 
 
 @jit
@@ -91,26 +72,6 @@ def _permuted(x, bits, rounds):
         x = (x * (key | U64(1)) + (key >> U64(32))) & mask
         x ^= x >> fold
     return x
-
-
-@jit
-def _draw_cliques(worker, workers, n, sizes, first, seed, u, v):
-    """Draw a share of the cliques: each takes s vertices, from a random one on, and links each to all before it."""
-    key = _mixed(seed + GOLDEN)
-    members = np.empty(sizes.max(), np.int64)
-    begin = np.searchsorted(first, u.size * worker // workers)
-    end = np.searchsorted(first, u.size * (worker + 1) // workers)
-    for clique in range(begin, end):
-        clique_key = _random_at(key, clique)
-        start = np.int64(_mixed(clique_key) % U64(n))
-        spread = max(1, min(4, n // sizes[clique]))
-        put = first[clique]
-        for s in range(sizes[clique]):
-            members[s] = (start + s * spread + np.int64(_random_at(clique_key, s + 1) % U64(spread))) % n
-            for r in range(s):
-                u[put] = members[r]
-                v[put] = members[s]
-                put += 1
 
 
 @jit

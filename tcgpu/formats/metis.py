@@ -7,15 +7,18 @@ the last vertex.
 
 import dataclasses
 import re
+from itertools import pairwise
 
 import numpy as np
 
-from tcgpu.arrays import repeat
+from tcgpu.arrays import bincount, repeat
 from tcgpu.files import NEWLINE, Text
 from tcgpu.formats import scan
 from tcgpu.formats.vertices import check_count, check_most
 from tcgpu.graph import Graph
+from tcgpu.progress import pulse
 
+_WEIGHT = re.compile(scan.NUMBER + rb"\Z")
 _HEADER = re.compile(rb"(\d+)\s+(\d+)(?:\s+([01]{1,3})(?:\s+(\d+))?)?\Z")
 
 
@@ -61,9 +64,7 @@ def _scan(path, n):
     check_count(n, header.n, path)
     if header.n > len(text) - header.end + 1:
         raise text.error(header.at, f"{header.n} vertices need as many lines, which do not fit into this file")
-    lengths, neighbours = scan.lists(
-        text, header.end, header.n, expected="expected vertex numbers", skip=header.skip, weighted=header.weighted
-    )
+    lengths, neighbours = _read_lines(text, header)
     lengths = _check_lines(text, header, lengths)
     _check_edges(text, header, lengths, neighbours)
     return text, header, lengths, neighbours
@@ -83,6 +84,64 @@ def _read_header(text):
     if weights and not 1 <= count <= len(text):
         raise text.error(at, f"{count} weights for each vertex: there are as many as 1 to the length of a line")
     return _Header(at, n, edges, sizes + weights * count, weighted, text.line(at)[1])
+
+
+def _read_lines(text, header):
+    """The number of neighbours in each line, -1 in an empty one that lacks words to skip; all neighbours, from 0."""
+    found = [(np.empty(0, np.int64), np.empty(0, np.int32))]
+    for first, last in pairwise(text.chunk_bounds(header.end, scan.CHUNK).tolist()):
+        pulse()
+        part = text.data[first:last].tobytes()
+        found.append(_plain_lines(part, header) or _any_lines(text, first, part, header))
+    return [np.concatenate(each) for each in zip(*found, strict=True)]
+
+
+def _plain_lines(part, header):
+    """As `_any_lines`, all lines at once; None if there is anything but whole numbers and blanks, or a fault."""
+    text, (skip, step) = part.replace(b"\r\n", b"\n"), (header.skip, 1 + header.weighted)
+    if text.translate(None, b"0123456789 \t\n"):
+        return None
+    numbers, data = np.fromstring(text, np.int64, sep=" "), np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(data == NEWLINE)
+    line = np.searchsorted(ends, np.flatnonzero(np.diff(data > scan.SPACE, prepend=False))[::2])
+    words = bincount(line, minlength=ends.size)
+    place = np.arange(line.size) - (np.cumsum(words) - words)[line] - skip
+    near = (place >= 0) & (place % step == 0)
+    missing = (words > 0) & ((words < skip) | ((words - skip) % step > 0))
+    if missing.any() or not ((numbers[near] > 0) & (numbers[near] <= header.n)).all():
+        return None
+    lengths = np.where(words > 0, bincount(line[near], minlength=ends.size), -1 if skip else 0)
+    return lengths, (numbers[near] - 1).astype(np.int32)
+
+
+def _any_lines(text, first, part, header):
+    """As `_read_lines`, of the part of the text from `first` on, line by line."""
+    lines, lengths, numbers = part.split(b"\n")[:-1], [], []
+    for k, line in enumerate(lines):
+        if not line.startswith(b"%"):
+            words = [word for word in line.removesuffix(b"\r").replace(b"\t", b" ").split(b" ") if word]
+            near = words[header.skip :: 1 + header.weighted]
+            if words and (fault := _fault(header, words, near)):
+                raise text.error(first + sum(len(line) + 1 for line in lines[:k]), fault)
+            lengths.append(len(near) if words or not header.skip else -1)
+            numbers += map(int, near)
+    return np.array(lengths, np.int64), np.array(numbers, np.int32) - np.int32(1)
+
+
+def _fault(header, words, near):
+    """What is wrong with the words of a line, of which `near` are to be numbers of vertices; None if nothing is."""
+    others = words[: header.skip] + (words[header.skip + 1 :: 2] if header.weighted else [])
+    if not all(map(bytes.isdigit, near)) or not all(map(_WEIGHT.match, others)):
+        wrong = next((word for word in near if not word.isdigit()), None)
+        if any(byte < 9 or byte > 126 for byte in b"".join(words)):
+            return scan.MESSAGES[scan.BINARY]
+        if wrong is None:
+            return "a weight is not a number"
+        return scan.MESSAGES[scan.NEGATIVE] if re.match(rb"-\d", wrong) else "expected vertex numbers"
+    if near and not 1 <= min(map(int, near)) <= max(map(int, near)) <= header.n:
+        return scan.allowed(1, header.n)
+    missing = len(words) < header.skip or header.weighted and len(others) < header.skip + len(near)
+    return scan.MESSAGES[scan.NO_VALUE] if missing else None
 
 
 def _check_lines(text, header, lengths):
@@ -123,5 +182,4 @@ def _one_sided(text, header, lengths, neighbours):
 
 def _line_of(text, header, vertex):
     """The offset of a vertex's line."""
-    starts = np.concatenate(([header.end], np.flatnonzero(text.data[header.end : -1] == NEWLINE) + header.end + 1))
-    return int(starts[text.data[starts] != scan.PERCENT][vertex])
+    return [at for at, line in text.lines(header.end) if not line.startswith(b"%")][vertex]

@@ -1,32 +1,32 @@
 """Compiled scanners that read numbers from text and write them, on all cores.
 
-A text is cut at line ends into chunks. A first pass counts the lines (and words) of each chunk, so that every chunk
-knows where its results go; a second pass parses. So memory is allocated for what a file holds, not for what its header
-claims. In the compiled functions `p` and `q` are offsets into the text.
+A text is cut at line ends into chunks. A first pass counts the lines of each chunk, so that every chunk knows where its
+results go; a second pass parses. So memory is allocated for what a file holds, not for what its header claims. In the
+compiled functions `p` and `q` are offsets into the text.
 """
 
+import re
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.arrays import bincount
 from tcgpu.engines.choice import NUMBA
 from tcgpu.engines.native import jit, run_threads, shares, uncounted
 
 U64 = np.uint64
+NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 CHUNK = 1 << 20 if NUMBA else 1 << 14  # bytes scanned by one worker at a time
 BLOCK = 1 << 18  # lines written at a time
 
 # what a line is: the first three are no faults
 EDGE, ZERO, NOTHING = 0, 1, 2  # ZERO: a matrix entry whose value is 0
-MALFORMED, NEGATIVE, OUT_OF_RANGE, NO_VALUE, BINARY, NO_NUMBER, UNEVEN, TOO_WIDE, DIVIDER = 3, 4, 5, 6, 7, 8, 9, 10, 11
+MALFORMED, NEGATIVE, OUT_OF_RANGE, NO_VALUE, BINARY, UNEVEN, TOO_WIDE, DIVIDER = 3, 4, 5, 6, 7, 8, 9, 10
 
 MESSAGES = {
     NEGATIVE: "vertex numbers are not negative",
     BINARY: "expected text, but there are other bytes",
     NO_VALUE: "a value is missing that the header promises",
-    NO_NUMBER: "a weight is not a number",
     UNEVEN: "another number of columns than in the lines before, all of whole numbers; "
     "if this is an adjacency list, write a line for each edge",
     DIVIDER: "a line of '#' alone or with a number, as in the formats LGL and TGF, which are no edge lists; "
@@ -83,22 +83,6 @@ def rows(text, first, low, count, *, expected, loose, values=0, ends=None, wides
     return _close_gaps(u, starts, edges), _close_gaps(v, starts, edges), int(found[:, ENTRIES].sum()), layout
 
 
-def lists(text, first, count, *, expected, skip, weighted):
-    """Scan lines of numbers in 1..count from offset `first` on: `(lengths, numbers)`, the numbers counted from 0.
-
-    Each line that is no comment (`%`) has a length. The first `skip` numbers of a line are passed over, and, if
-    `weighted`, the one after each number; an empty line that lacks them has the length -1.
-    """
-    bounds = text.chunk_bounds(first, CHUNK)
-    line_starts, word_starts = _starts(text, bounds), _starts(text, bounds, words=True)
-    lengths, numbers = np.empty(line_starts[-1], np.int64), np.empty(word_starts[-1], np.int32)
-    found = np.zeros((bounds.size - 1, 4), np.int64)  # of each chunk: lines, numbers, offset and kind of a fault
-    scan = _scan_lists if NUMBA else _scan_words
-    _run(scan, text, bounds, line_starts, word_starts, U64(count), skip, weighted, lengths, numbers, found)
-    _refuse_first_fault(text, found[:, 2:], expected, 1, count)
-    return _close_gaps(lengths, line_starts, found[:, 0]), _close_gaps(numbers, word_starts, found[:, 1])
-
-
 def format_lines(ends, numbers, base, separator):
     """The text of lines of numbers plus base: line k holds those up to `ends[k]`, with the separator between them."""
     if not NUMBA:
@@ -132,8 +116,12 @@ def _layout(found):
 def _refuse_first_fault(text, faults, expected, low, count):
     """Raise the error about the first `(offset, kind)` that has a kind."""
     for at, fault in faults[faults[:, 1] != 0].tolist():
-        allowed = f"vertex numbers here are {low} to {low + count - 1}" if count else "there are to be no vertices"
-        raise text.error(at, MESSAGES.get(fault, expected if fault == MALFORMED else allowed))
+        raise text.error(at, MESSAGES.get(fault, expected if fault == MALFORMED else allowed(low, count)))
+
+
+def allowed(low, count):
+    """What a message says of a number that is none of the `count` ones from `low` on."""
+    return f"vertex numbers here are {low} to {low + count - 1}" if count else "there are to be no vertices"
 
 
 def _run(function, text, bounds, *args):
@@ -143,18 +131,13 @@ def _run(function, text, bounds, *args):
     run_threads(function, text.data, bounds, *args, workers=workers)
 
 
-def _starts(text, bounds, words=False):
-    """Where the results of each chunk go if every line (or word) has one; the last entry is their number.
-
-    A chunk ends with a newline, so every word ends before white space inside its chunk.
-    """
+def _starts(text, bounds):
+    """Where the results of each chunk go if every line has one; the last entry is their number."""
     counts = np.zeros(bounds.size, np.int64)
 
     def count(worker, workers, data, bounds):
         for chunk in range(worker, bounds.size - 1, workers):
-            part = data[bounds[chunk] : bounds[chunk + 1]]
-            ends = (part[:-1] > SPACE) & (part[1:] <= SPACE) if words else part == NEWLINE
-            counts[chunk + 1] = np.count_nonzero(ends)
+            counts[chunk + 1] = np.count_nonzero(data[bounds[chunk] : bounds[chunk + 1]] == NEWLINE)
 
     _run(count, text, bounds)
     return np.cumsum(counts)
@@ -179,76 +162,30 @@ def _scan_tables(
     """As `_scan_rows`, fast without a compiler for chunks that are tables."""
     given = data, bounds, starts, low, count, loose, values, a, b, delimiter, widest, u, v, found
     for chunk in range(worker, len(found), workers):
-        part = data[bounds[chunk] : bounds[chunk + 1]]
-        table = None if delimiter or values else _table(part, (TAB, SPACE, COMMA, SEMICOLON) if loose else (TAB, SPACE))
-        ends, width, whole = table or (np.zeros((0, 2)), 0, [])
-        if not len(ends) or (ends - low >= count).any() or (loose and 0 < widest < width):
+        text = data[bounds[chunk] : bounds[chunk + 1]].tobytes()
+        table = None if delimiter or values else _table(text, rb"\t ,;" if loose else rb"\t ")
+        ends, width, whole = table or (np.zeros((2, 0), U64), 0, ())
+        if not width or (ends - low >= count).any() or (loose and 0 < widest < width):
             _scan_rows(chunk, len(found), *given)  # tells what is wrong, too
             continue
-        place = slice(starts[chunk], starts[chunk] + len(ends))
-        u[place], v[place] = (ends - low).T
-        first = np.append(0, np.flatnonzero(part == NEWLINE) + 1)[whole.argmax()]
-        of_whole = width * whole.any(), bounds[chunk] + first, whole.sum()
-        found[chunk] = len(ends), len(ends), 0, 0, *of_whole, len(ends) * (width == 2), width
+        place = slice(starts[chunk], starts[chunk] + len(whole))
+        u[place], v[place] = ends - low
+        before = text.splitlines(True)[: whole.index(True)] if any(whole) else ()
+        of_whole = width * any(whole), bounds[chunk] + sum(map(len, before)), sum(whole)
+        found[chunk] = len(whole), len(whole), 0, 0, *of_whole, len(whole) * (width == 2), width
 
 
 def _table(text, separators):
-    """Of lines of equally many columns, with one separator, two whole numbers, and numbers: the two, the columns, and
-    which lines have only whole numbers; None for other text."""
-    text = text[(text != RETURN) | (np.append(text[1:], SPACE) != NEWLINE)]
-    digit = (text >= 48) & (text <= 57)
-    mark = text[digit.argmin()]
-    ends = np.flatnonzero((text == mark) | (text == NEWLINE))
-    width = 1 + int((text[ends] == NEWLINE).argmax())
-    if width < 2 or ends.size % width or mark not in separators:
+    """Of lines of equally many numbers, with one separator, the first two whole: these two columns, the number of
+    columns, and which lines have only whole numbers; None for other text."""
+    found = re.fullmatch(rb"(?:\d{1,15}([%b])\d{1,15}(?:\1%b)*\r?\n)+" % (separators, NUMBER), text)
+    lines = text.splitlines()
+    if not found or len({line.count(found[1]) for line in lines}) > 1:
         return None
-    lengths, expected = np.diff(ends, prepend=-1) - 1, np.full(width, mark)
-    expected[-1] = NEWLINE
-    digit[ends] = True
-    others = np.flatnonzero(~digit)  # those of decimal numbers
-    cells = np.searchsorted(ends, others)
-    if not np.isin(text[others], list(b"+-.eE")).all() or (cells % width < 2).any() or lengths.min() < 1:
-        return None
-    ends, lengths, marks = (each.reshape(-1, width) for each in (ends, lengths, text[ends]))
-    if lengths[:, :2].max() > 18 or (marks != expected).any():
-        return None
-    whole = np.ones(len(ends), bool)
-    whole[cells // width] = False
-    return _numbers(text, ends[:, :2].ravel(), lengths[:, :2].ravel()).reshape(-1, 2), width, whole
-
-
-def _numbers(text, ends, lengths):
-    """The whole numbers that end there and have so many digits, 18 at most."""
-    numbers = np.zeros(ends.size, U64)
-    for k in range(lengths.max(initial=0)):  # a digit of each number that has so many
-        more = lengths > k
-        numbers[more] = numbers[more] * U64(10) + text[ends[more] - lengths[more] + k] - U64(48)
-    return numbers
-
-
-def _scan_words(worker, workers, data, bounds, line_starts, word_starts, most, skip, weighted, lengths, numbers, found):
-    """As `_scan_lists`, fast without a compiler for chunks of whole numbers and blanks."""
-    given = data, bounds, line_starts, word_starts, most, skip, weighted, lengths, numbers, found
-    for chunk in range(worker, len(found), workers):
-        part = data[bounds[chunk] : bounds[chunk + 1]]
-        digit = (part >= 48) & (part <= 57)
-        begins, ends = np.flatnonzero(np.diff(digit, prepend=False)).reshape(-1, 2).T
-        lines = np.flatnonzero(part == NEWLINE)
-        line = np.searchsorted(lines, begins)
-        words = bincount(line, minlength=lines.size)
-        place = np.arange(line.size) - (np.cumsum(words) - words)[line] - skip
-        named = (place >= 0) & (place % (1 + weighted) == 0)
-        returns = (part == RETURN) & (np.append(part[1:], SPACE) == NEWLINE)
-        known = digit | (part == SPACE) | (part == TAB) | (part == NEWLINE) | returns
-        missing = (words > 0) & ((words < skip) | ((words - skip) % (1 + weighted) > 0))
-        x = _numbers(part, ends[named], np.minimum(ends - begins, 19)[named]) - U64(1)
-        if not known.all() or missing.any() or (ends - begins).max(initial=0) > 18 or (x >= most).any():
-            _scan_lists(chunk, len(found), *given)  # tells what is wrong, too
-            continue
-        count = bincount(line[named], minlength=lines.size)
-        lengths[line_starts[chunk] :][: lines.size] = np.where(words > 0, count, -1 if skip else 0)
-        numbers[word_starts[chunk] :][: x.size] = x
-        found[chunk, :2] = lines.size, x.size
+    whole = [line.replace(found[1], b"").isdigit() for line in lines]
+    numbers = np.fromstring(text.replace(found[1], b" "), np.int64 if all(whole) else np.float64, sep=" ")
+    numbers = numbers.reshape(len(lines), -1)
+    return numbers[:, :2].T.astype(U64), numbers.shape[1], whole
 
 
 @jit
@@ -300,29 +237,6 @@ def _scan_rows(worker, workers, data, bounds, starts, low, count, loose, values,
         found[chunk, WHOLE_LINES] = whole_lines
         found[chunk, NARROW_LINES] = narrow_lines
         found[chunk, FIRST_WIDTH] = first_width
-
-
-@jit
-def _scan_lists(worker, workers, data, bounds, line_starts, word_starts, most, skip, weighted, lengths, numbers, found):
-    data, numbers = uncounted(data), uncounted(numbers)
-    for chunk in range(worker, found.shape[0], workers):
-        line, put = line_starts[chunk], word_starts[chunk]
-        at = bounds[chunk]
-        while at < bounds[chunk + 1]:
-            if data[U64(at)] == PERCENT:
-                at = _end_of_line(data, at) + 1
-                continue
-            kind, count, following = _list(data, at, most, skip, weighted, numbers, put)
-            if kind != NOTHING:
-                found[chunk, 2] = at
-                found[chunk, 3] = kind
-                break
-            lengths[U64(line)] = count
-            line += 1
-            put += max(count, 0)
-            at = following
-        found[chunk, 0] = line - line_starts[chunk]
-        found[chunk, 1] = put - word_starts[chunk]
 
 
 # --------------------------------------------------------------------------------------------------------------- lines
@@ -395,39 +309,6 @@ def _row(data, p, loose, values, a, b, delimiter):
             width = column
         p = q if _ends_line(data, q) else _after_blanks(data, q + 1)
     return (ZERO if values and zeros == values else EDGE), x, y, _end_of_line(data, p) + 1, width, whole
-
-
-@jit
-def _list(data, p, most, skip, weighted, numbers, put):
-    """Write the numbers of the line of a METIS file at `p` to `numbers[put:]`: kind, count, offset of the next line."""
-    first, place = put, 0
-    p = _after_blanks(data, p)
-    if skip and _ends_line(data, p):
-        return NOTHING, -1, _end_of_line(data, p) + 1
-    while not _ends_line(data, p):
-        kind = NOTHING
-        is_weight = place < skip or (weighted and (place - skip) % 2 == 1)
-        if is_weight:
-            value, q = _value(data, p)
-            if value < 0 or value > 1:
-                kind = BINARY if _fault(data, p) == BINARY else NO_NUMBER
-        else:
-            x, q = _number(data, p)
-            if q == p:
-                kind = _fault(data, p)
-            elif x < U64(1) or x > most:
-                kind = OUT_OF_RANGE
-            else:
-                numbers[U64(put)] = x - U64(1)
-                put += 1
-        p = _after_blanks(data, q)
-        if kind == NOTHING and p == q and not _ends_line(data, p):
-            kind = NO_NUMBER if is_weight else MALFORMED
-        if kind != NOTHING:
-            return kind, 0, p
-        place += 1
-    missing = place < skip or (weighted and (place - skip) % 2 == 1)
-    return NO_VALUE if missing else NOTHING, put - first, _end_of_line(data, p) + 1
 
 
 # ---------------------------------------------------------------------------------------------------- cells and numbers

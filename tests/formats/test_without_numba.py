@@ -1,4 +1,7 @@
-"""Without Numba, NumPy reads what most files hold, and finds the same, faults too, as the compiled scanners."""
+"""What most files hold is read at once, and what is found, faults too, is the same as line by line.
+
+Edge lists are read so only without Numba, METIS files always.
+"""
 
 import random
 
@@ -8,7 +11,7 @@ import sampling
 
 from tcgpu.errors import FormatError
 from tcgpu.files import Text
-from tcgpu.formats import scan
+from tcgpu.formats import metis, scan
 
 CELLS = ["0", "7", "12", "345", "0.5", "-1.25e-3", "+2", "1e9", "9" * 19, "-4", "x", "", '"3"', "1.5.", "\0", "nan"]
 USUAL = 5  # of the cells
@@ -19,7 +22,7 @@ def rows(text, widest):
 
 
 def lists(text, skip, weighted):
-    return scan.lists(text, 0, 400, expected="numbers", skip=skip, weighted=weighted)
+    return metis._read_lines(text, metis._Header(0, 400, 0, skip, weighted, 0))
 
 
 def found(read, path, *options):
@@ -41,7 +44,7 @@ def lines(draw, cells, comments):
 
 
 @pytest.mark.parametrize("seed", range(2000 if sampling.full else 60))
-def test_numpy_reads_what_compiled_scanners_read(seed, tmp_path, monkeypatch):
+def test_text_read_at_once_is_the_same_as_line_by_line(seed, tmp_path, monkeypatch):
     draw, path = random.Random(seed), tmp_path / "some.txt"
     decimal = CELLS[: draw.choice([4, USUAL, 8])]
     cases = [(rows, widest, lines(draw, decimal, ["# ", "%", " "])) for widest in (0, 3)]
@@ -51,7 +54,9 @@ def test_numpy_reads_what_compiled_scanners_read(seed, tmp_path, monkeypatch):
     ]
     for read, options, text in cases:
         path.write_text("".join(text), newline="")
-        expected = found(read, path, *options)
+        with monkeypatch.context() as lines_only:
+            lines_only.setattr(metis, "_plain_lines", lambda *given: None)
+            expected = found(read, path, *options)
         with monkeypatch.context() as without:
             without.setattr(scan, "NUMBA", False)
             without.setattr(scan, "CHUNK", 64)
@@ -64,7 +69,7 @@ def test_whole_and_decimal_weights_are_read_at_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(scan, "NUMBA", False)
     monkeypatch.setattr(scan, "_scan_rows", refuse)
-    monkeypatch.setattr(scan, "_scan_lists", refuse)
+    monkeypatch.setattr(metis, "_any_lines", refuse)
     (tmp_path / "edges.txt").write_text("0 1 0.25\n1 2 3\n2 0 1e-3\n" * 9)
     assert found(rows, tmp_path / "edges.txt", 0)[2:] == [27, scan.Layout(3, 9, 0, 3)]
     (tmp_path / "mesh.graph").write_text("1 2 5 3 6 \r\n0 1 5\n\n")

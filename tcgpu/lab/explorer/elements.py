@@ -60,18 +60,12 @@ class Words(widgets.HTML):
 
 def text(words="", *classes, **layout):
     """A widget that shows these words, with these CSS classes."""
-    widget = Words(joined(words), layout=layout)
-    for name in classes:
-        widget.add_class(name)
-    return widget
+    return Words(joined(words), layout=layout, _dom_classes=classes)
 
 
 def box(children, *classes, kind=widgets.VBox, **layout):
     """A box of widgets, with these CSS classes."""
-    widget = kind(children, layout=layout)
-    for name in classes:
-        widget.add_class(name)
-    return widget
+    return kind(children, layout=layout, _dom_classes=classes)
 
 
 def everything(widget):

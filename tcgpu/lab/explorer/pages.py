@@ -12,10 +12,10 @@ from tcgpu.insight.gpus import GPUS
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import charts, elements
 from tcgpu.lab.explorer.method_run import label_of, machine_of, times_of
-from tcgpu.records import Rows
+from tcgpu.records import Rows, Table
 from tcgpu.registry import METHODS
 
-SHOWN = (
+SHOWN = (  # of the rows of a page: what was measured, traced or estimated
     *("graph", "nonzeros", "method", "engine", "machine", "order", "knobs", "triangles"),
     *("kernel_ms", "process_ms", "total_ms", "estimated_us", "fill"),
     *("steps", "lanes", "load_requests", "sectors_per_request", "bytes_moved", "bank_conflicts", "atomics"),
@@ -26,12 +26,6 @@ TIMINGS_NOTE = (
 )
 SIMULATOR_NOTE = "The simulator is a Python program: its times are not a GPU's, and never drawn beside those of one. "
 SOFTWARE_NOTE = "A software device is a program: its counts are right, its times are not a GPU's times."
-
-
-class PageRows(Rows):
-    """The rows of a page. They print what was measured, traced or estimated."""
-
-    shown = SHOWN
 
 
 def first_gpu(recorded):
@@ -53,7 +47,7 @@ class Page(widgets.VBox):
 
     def __init__(self, table_height):
         super().__init__()
-        self.rows, self.run_code = PageRows(), ""
+        self.rows, self.run_code = Table((), *SHOWN), ""
         self._shown = False
         self._left_out = ""  # which methods were left out of the run
         self.note = elements.text("", "tcgpu-help", min_height="22px")
@@ -70,7 +64,7 @@ class Page(widgets.VBox):
             run.method for run in planned
         }
         self._left_out = f"Left out, because it runs no kernel: {', '.join(sorted(left_out))}. " if left_out else ""
-        self.rows, self.run_code = PageRows(), self.code(graphs, runs)
+        self.rows, self.run_code = Table((), *SHOWN), self.code(graphs, runs)
         return sources, planned
 
     def describe(self, source, run):
@@ -186,7 +180,7 @@ class ComparePage(Page):
         return [graphs.picked()], runs
 
     def begin(self, graphs, runs):
-        kept = self.rows if self.keep.value else PageRows()
+        kept = self.rows if self.keep.value else Table((), *SHOWN)
         planned = super().begin(graphs, runs)
         self.rows = kept
         return planned

@@ -11,6 +11,7 @@ import traitlets
 from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
 from tcgpu.errors import SMALLER, GraphError, TcgpuError
+from tcgpu.figures import counted
 from tcgpu.graph import Graph
 from tcgpu.hardware import webgpu_device
 from tcgpu.kernels import simulated
@@ -208,7 +209,7 @@ class Explorer(widgets.VBox):
                 self._add_problem(problem)
                 outcome = "failed"
             names = f"; refused: {', '.join(refused)}" if refused and outcome != "refused" else ""
-            self._show_activity(f"{outcome} after {seconds:.1f} s: {_counted(page.rows)}{names}")
+            self._show_activity(f"{outcome} after {seconds:.1f} s: {counted(len(page.rows), 'row')}{names}")
             self.busy = False
 
     def _forecast_all(self, page, sources, runs, refused):
@@ -402,7 +403,7 @@ class Explorer(widgets.VBox):
             code = f"# the run above\n{ran}\n\n# the next run\n{code}"
         self.python.show(element("pre", code) if code else "")
         name, rows = f"tcgpu-{self.page.title.lower()}.csv", self.rows
-        words = f"{_counted(rows)} as CSV"
+        words = f"{counted(len(rows), 'row')} as CSV"
         self.csv.show(elements.download_link(name, cited(rows).csv().encode(), words) if rows else "")
 
     @elements.one_at_a_time
@@ -448,7 +449,3 @@ def _label(device):
     if device is None:
         return "your GPU"
     return f"{device.name}, software" if device.kind == "software" else f"your GPU: {device.name}"
-
-
-def _counted(rows):
-    return f"{len(rows)} row{'s' * (len(rows) != 1)}"

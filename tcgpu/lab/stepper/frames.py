@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tcgpu.figures import counted  # for captions, as `listed` below
 from tcgpu.graph import Graph
 
 LOOKS = ("there", "done", "looked", "miss", "hit", "empty", "stored", "chosen")
@@ -234,8 +235,3 @@ def listed(values):
     """Values as a sentence names them: "none", "2", "2 and 3", "2, 3 and 7"."""
     *before, last = [str(value) for value in values] or ["none"]
     return f"{', '.join(before)} and {last}" if before else last
-
-
-def counted(number, noun):
-    """A number and its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
