@@ -29,7 +29,6 @@ from tcgpu.engines.choice import NUMBA
 from tcgpu.engines.native import fetch_add, inline, jit, prefetch, run_threads, shares, stoppable, stopped, uncounted
 
 MAX_COPIES = 4  # up to this many workers each have a result array; more workers share one, with atomic additions
-MAX_PART_COPIES = 2  # the same in a part
 CHUNK = 128  # middle vertices that a worker takes at a time
 AHEAD = 8  # how many wedge lists ahead to prefetch the first rows of one
 ROWS, MAX_ROWS = 1 << 16, 1 << 24  # triangles in the arrays of `list_triangles`: at least, at most
@@ -96,7 +95,7 @@ def tally(graph, by_edge, part=None, workers=None):
         found, spans = _tallies(graph, by_edge, workers), [(0, graph.m if by_edge else graph.n)]
     else:
         workers, spans = workers_for(part, workers), _spans(graph, part, by_edge)
-        shared = workers > MAX_PART_COPIES
+        shared = workers > MAX_COPIES
         found = _zeros(1 if shared else workers, graph, by_edge)
         add_at_edges(graph, part, by_edge, found, shared, workers)
     for low, high in spans:

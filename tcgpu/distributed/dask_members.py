@@ -16,7 +16,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tcgpu.distributed import division, worker
-from tcgpu.distributed.executors import RESTARTS
+from tcgpu.distributed.executors import MAX_RESTARTS
 from tcgpu.distributed.groups import GpuGroup, nccl
 from tcgpu.engines.choice import visible_gpus
 from tcgpu.errors import GraphError, WorkerLost
@@ -78,7 +78,7 @@ def results(edges, workers, **knobs):
 def _results(client, task, u, v):
     """The MemberResult of each member. task: a Division without edges, key and members; u, v: arrays of the host."""
     lost, expected = None, 2
-    for _ in range(1 + RESTARTS):
+    for _ in range(1 + MAX_RESTARTS):
         members, futures = _members(client, expected, lost), []
         expected = len(members)
         try:
@@ -95,7 +95,7 @@ def _results(client, task, u, v):
             if not restarted:
                 raise WorkerLost(f"{error}; Dask's nannies would restart the others, but these have none") from error
             lost = error
-    raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {lost}") from lost
+    raise WorkerLost(f"workers died {1 + MAX_RESTARTS} times while they counted a graph together: {lost}") from lost
 
 
 def _members(client, expected, lost):

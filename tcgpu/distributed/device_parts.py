@@ -16,7 +16,7 @@ from tcgpu.distributed.cut import MAX_ROWS, column_bytes, column_words
 from tcgpu.engines import runtime
 from tcgpu.kernels.tricore import warp_search
 
-MARGIN = 1 << 16  # bytes of the device that are left free: allocations are rounded up
+MARGIN_BYTES = 1 << 16  # bytes of the device that are left free: allocations are rounded up
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ def _fits(graph, ranges):
     """Whether the device has memory for these ranges of columns, and kernels can number their nonzeros."""
     longest = max((int(graph.col_ptr[end] - graph.col_ptr[begin]) for begin, end in ranges), default=0)
     size = sum(column_bytes(graph, *each) for each in ranges)
-    return longest <= MAX_ROWS and size + MARGIN <= runtime.memory_free()
+    return longest <= MAX_ROWS and size + MARGIN_BYTES <= runtime.memory_free()
 
 
 def _copied(graph, begin, end):

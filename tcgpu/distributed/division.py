@@ -23,16 +23,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu.distributed import divided, worker
-from tcgpu.distributed.executors import RESTARTS, gpu_names
+from tcgpu.distributed.executors import MAX_RESTARTS, gpu_names
 from tcgpu.distributed.groups import GpuGroup, nccl
 from tcgpu.engines import runtime
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import GraphError, WorkerLost
+from tcgpu.gpu_costs import DIVIDED_EDGES
 from tcgpu.graph import edge_arrays, unmasked
 from tcgpu.kernels import fitting
 from tcgpu.kernels.own_columns import own_columns
 
-LARGE = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean them
 NOTICE_SECONDS = 5  # after an error of NCCL, until it is known whether a member died
 LOSSES = BrokenExecutor, CancelledError  # of futures whose worker died, or whose pool was ended
 KNOBS = {"near", "hubs", "heavy", "crowd"}  # of `adaptive`, that a divided count takes
@@ -196,7 +196,7 @@ def divides(edges, workers, method, order, parts, resume, knobs):
     """
     on_gpus = is_on_gpus(edges)
     raw = isinstance(edges, tuple) and len(edges) in (2, 3)
-    if not on_gpus and not (raw and workers.number > 1 and np.size(edges[0]) >= LARGE):
+    if not on_gpus and not (raw and workers.number > 1 and np.size(edges[0]) >= DIVIDED_EDGES):
         return False  # before NCCL is looked for: where there is none, CuPy warns
     plain = method in (None, "adaptive") and order in (None, "auto", "degree") and parts is None and not resume
     able = plain and set(knobs) <= KNOBS
@@ -217,7 +217,7 @@ def results(edges, workers, **knobs):
     names = gpu_names()
     shared = _in_parts(u, v, names) if is_on_gpus((u, v)) else _uploaded(*on_host(u, v), names)
     with one_at_a_time, shared as source:
-        for _ in range(1 + RESTARTS):
+        for _ in range(1 + MAX_RESTARTS):
             task = Division(_key(workers.executor), tuple(names), source, n[0] if n else None, knobs)
             try:
                 return _of_members(workers, task)
@@ -226,7 +226,7 @@ def results(edges, workers, **knobs):
                 if not isinstance(error, LOSSES):
                     raise
                 lost = error
-    raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {lost}") from lost
+    raise WorkerLost(f"workers died {1 + MAX_RESTARTS} times while they counted a graph together: {lost}") from lost
 
 
 def _key(executor):

@@ -25,7 +25,7 @@ from tcgpu.errors import EngineError, GraphError
 from tcgpu.progress import uninterrupted, watched
 
 CONNECT_SECONDS = 20  # to wait for a Dask scheduler
-RESTARTS = 3  # of our own pools in one call
+MAX_RESTARTS = 3  # of our own pools in one call
 ENDING_SECONDS = 10  # to wait for a process that was stopped
 
 _engines: WeakKeyDictionary[Executor, str] = WeakKeyDictionary()  # of the workers of an executor

@@ -25,7 +25,7 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.distributed import worker
 from tcgpu.distributed.cut import MANY_PARTS, shares, slices
-from tcgpu.distributed.executors import RESTARTS, workers_of
+from tcgpu.distributed.executors import MAX_RESTARTS, workers_of
 from tcgpu.distributed.journal import open_journal
 from tcgpu.distributed.shared_arrays import SharedArrays
 from tcgpu.distributed.worker import DoesNotFit, GraphMissing, Task, method_of, opened
@@ -240,7 +240,7 @@ class Job:
         """Submit all parts that are left to new workers, after one died; WorkerLost if there are none."""
         self.submitted.clear()
         self.restarts += 1
-        if self.restarts <= RESTARTS and self.workers.restart():
+        if self.restarts <= MAX_RESTARTS and self.workers.restart():
             self._submit(self.left)
             return
         raise WorkerLost(

@@ -23,7 +23,7 @@ from tcgpu.files import map_file
 
 MEMORY = "/dev/shm"  # a folder in main memory, on Linux
 OPEN_FILES = "/proc/self/fd"  # where processes of one user find each other's open files, on Linux
-MARGIN = 1 << 24  # bytes that are left free
+MARGIN_BYTES = 1 << 24  # bytes that are left free
 TOKEN = 64  # bytes at the start of the file; the arrays after them are aligned
 
 
@@ -91,4 +91,4 @@ class SharedArrays:
 
 def _folder_with_space(size):
     folders = (folder for folder in (MEMORY, tempfile.gettempdir()) if os.access(folder, os.W_OK))
-    return next((folder for folder in folders if shutil.disk_usage(folder).free > size + MARGIN), None)
+    return next((folder for folder in folders if shutil.disk_usage(folder).free > size + MARGIN_BYTES), None)

@@ -31,6 +31,7 @@ from tcgpu.distributed.worker import PartResult, count_part, method_of, opened
 from tcgpu.engines import runtime
 from tcgpu.engines.staging import Feeder, Load
 from tcgpu.errors import GraphError
+from tcgpu.gpu_costs import CLEANED_EDGES
 from tcgpu.graph import Graph, as_graph, checked_edges, edge_arrays
 from tcgpu.kernels import simulated
 from tcgpu.kernels.columns_in_pieces import LAST_STEP, DoesNotSuit, ranges_of_columns
@@ -39,13 +40,12 @@ from tcgpu.progress import progress as progress_bar
 
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
          "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}  # fmt: skip
-LARGE = 1 << 20  # raw edges from which on the device cleans them: for fewer, the host is as fast
 RAW_EDGE_US = 160  # microseconds in the simulator of a raw edge that is cleaned and counted
 DIVISIONS = ((3 / 4, 2), (1 / 2, 2), (1 / 2, 1))  # to try: the share of memory that stays; buffers in the rest
 SLICE = 1 << 22  # edges of a part where all columns fit: enough to keep a device busy
 SAMPLE = 1 << 14  # edges that are examined to estimate the work of parts
 TOTAL_BYTES = 8  # of the number on the device that kernels add triangles to
-AHEAD = 6  # parts whose columns are requested before they are launched
+MOST_AHEAD = 6  # parts whose columns are requested before they are launched
 MAX_PENDING = 32  # parts that are launched before the oldest result is read
 MAX_PENDING_WORK = 1 << 33  # look-ups of these
 EDGE_US = 9  # microseconds in the simulator of an edge that a part examines, counted or not
@@ -62,7 +62,7 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
     plain = limit is not None and resume is None and order in (None, chosen.order) and not knobs
     if plain and isinstance(graph, tuple) and chosen.engines != ("cpu",):
         graph = checked_edges(*edge_arrays(graph))
-        if graph[0].size >= LARGE:
+        if graph[0].size >= CLEANED_EDGES:
             on_engine, bar = registry.on_engine(chosen, engine, max_seconds), underway(progress, "counting")
             with suppress(DoesNotSuit), on_engine, bar, runtime.freed_afterwards():
                 return _count_in_pieces(*graph, limit)
@@ -83,7 +83,7 @@ def _count_in_pieces(u, v, n, limit):
     if runtime.estimates_time:
         simulated.check("warp_search", simulated.seconds(0, RAW_EDGE_US * u.size))
     runtime.release_device_memory()
-    memory = min(limit, runtime.memory_free() - device_parts.MARGIN) - TOTAL_BYTES
+    memory = min(limit, runtime.memory_free() - device_parts.MARGIN_BYTES) - TOTAL_BYTES
     kept = 0
     for some in ranges_of_columns(u, v, n, memory):
         if some.is_whole:
@@ -220,7 +220,7 @@ class Streaming:
 
     def __init__(self, graph, limit=None, **knobs):
         self.graph, self.knobs = graph, knobs
-        free = runtime.memory_free() - device_parts.MARGIN
+        free = runtime.memory_free() - device_parts.MARGIN_BYTES
         self.limit = free if limit is None else min(limit, free)
         self.layout = layout(graph, self.limit)
         self.device_bytes, self.pinned_bytes = self.layout.device_bytes, 0
@@ -256,7 +256,7 @@ class Streaming:
         requested, places = deque(), cycle(np.split(self.totals, self.totals.size))
         self.total_read, self.time_read = 0, time.perf_counter()
         while todo or requested:
-            while todo and len(requested) <= AHEAD:
+            while todo and len(requested) <= MOST_AHEAD:
                 requested.append((todo[0], *self._request_columns(todo.popleft())))
             self._launch(*requested.popleft(), next(places))
             self._read_results(journal, bar)

@@ -20,18 +20,14 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.arrays import blocks, locked
 from tcgpu.cpu.cleaning import occurrences
+from tcgpu.cpu_costs import FEW_WEAK, LARGE_ROUND, RECOUNT, SHRINK, SOME_TRIANGLES
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 from tcgpu.truss import dense_truss
 
 GONE = np.int32(-(1 << 31))  # below the support of all edges
-IN_FRONTIER = np.int32(-(1 << 20))  # a support below this: GONE + 1 + the edge's position in the frontier. A remaining
+MAX_LISTED = np.int32(-(1 << 20))  # a support below this: GONE + 1 + the edge's position in the frontier. A remaining
 # edge may be below 0 for a moment, by no more than the number of threads
-SHRINK = 0.5  # renumber the edges when no more than this fraction is left
-FEW_WEAK = 0.3  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all support
-SOME_TRIANGLES = 64  # the mean support from which on a graph may be dense
-RECOUNT = 20  # with more look-ups than these for each remaining edge, count the support of those again
-LARGE_ROUND = 100_000  # a round with at least this many look-ups is shared by all threads,
-LARGE_ROUND_ALONE = 1 << 22  # or, if there is only one thread, runs where it can be stopped
+MAX_ALONE = 1 << 22  # look-ups of a round that only one thread runs where it cannot be stopped
 MAX_LOOKUPS = 1 << 24  # then a call returns to Python, where it can be interrupted
 CHUNK = 4  # neighbourhoods that a worker takes at a time
 
@@ -50,7 +46,7 @@ STOP, LEVEL, END, LISTED, BEGIN, PEELED, FOUND, TO_MARK, NEXT, WORK = range(10)
 class Remaining(NamedTuple):
     """Edges, of which some remain, and every vertex's neighbourhood of those, with the numbers of the edges."""
 
-    support: np.ndarray  # int32: the triangles that it is in now, or see IN_FRONTIER; of a peeled edge, -truss number
+    support: np.ndarray  # int32: the triangles that it is in now, or see MAX_LISTED; of a peeled edge, -truss number
     first: np.ndarray  # the edge's ends
     second: np.ndarray
     indptr: np.ndarray
@@ -250,7 +246,7 @@ def _peel_batch(rest, scratch, left):
     the frontier is peeled, but its triangles are not broken. left: how many edges remain before the batch.
     """
     workers, counters = threads(), scratch.counters
-    large = LARGE_ROUND if workers > 1 else LARGE_ROUND_ALONE
+    large = LARGE_ROUND if workers > 1 else MAX_ALONE
     while (why := _peel_rounds(large, rest, scratch)) != DONE:
         if why == LARGE and counters[WORK] > RECOUNT * (left - counters[PEELED]):
             frontier = scratch.peeled[counters[BEGIN] : counters[PEELED]]
@@ -298,7 +294,7 @@ def _peel_rounds(large, rest, scratch):
                 f, w = edge[U64(last)], indices[U64(last)]
                 put = indptr[u] + place
                 edge[U64(put)], indices[U64(put)] = f, w
-                if support[U64(f)] < IN_FRONTIER:
+                if support[U64(f)] < MAX_LISTED:
                     other = U64(I64(support[U64(f)]) - GONE - 1)
                     if first[U64(f)] == u:
                         in_first[other] = place
@@ -395,7 +391,7 @@ def _break_triangles(worker, workers, rest, scratch):
                         continue
                     f, g = I64(edge[U64(start + here[U64(hit)])]), I64(edge[U64(begin + there[U64(hit)])])
                     f_left, g_left = support[U64(f)], support[U64(g)]
-                    if min(f_left, g_left) < IN_FRONTIER:  # the first edge of the frontier breaks the triangle
+                    if min(f_left, g_left) < MAX_LISTED:  # the first edge of the frontier breaks the triangle
                         f_left, g_left = (
                             GONE if own > g_left else f_left,
                             GONE if own > f_left else g_left,

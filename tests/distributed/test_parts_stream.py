@@ -147,7 +147,7 @@ def test_too_little_memory_is_refused_with_the_reason():
 
 @pytest.mark.sim
 def test_the_limit_is_what_the_device_has_free(quick, monkeypatch):
-    monkeypatch.setattr(runtime, "memory_free", lambda: TOTAL + 2500 + device_parts.MARGIN)
+    monkeypatch.setattr(runtime, "memory_free", lambda: TOTAL + 2500 + device_parts.MARGIN_BYTES)
     with runtime.using("sim"):
         streaming = Streaming(RMAT, 10**9)
         assert streaming.count() == TRIANGLES and streaming.device_bytes <= TOTAL + 2500

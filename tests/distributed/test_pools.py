@@ -526,7 +526,7 @@ def test_a_named_pool_is_not_restarted_forever(monkeypatch):
     executors.terminate("processes")
     with pytest.raises(WorkerLost):
         pool.count(GRAPHS["clique"], "processes", engine="cpu")
-    assert len(started) == 1 + pool.RESTARTS
+    assert len(started) == 1 + pool.MAX_RESTARTS
     executors.terminate("processes")
 
 

@@ -28,10 +28,11 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel, uint32
 from tcgpu.errors import GraphError
+from tcgpu.gpu_costs import BITMAP_EDGES
 from tcgpu.kernels import ArrayPlan, launch, simulated
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp
 
-IN_REGISTERS = 12  # rows of a column that a thread has in registers
+MOST_IN_REGISTERS = 12  # rows of a column that a thread has in registers
 MAX_INT32 = 2**31 - 1
 
 # `state`: the length of each list of columns, how many of its columns are taken, and what `k_truss` stores of a round
@@ -55,7 +56,6 @@ SIMULATED_US = {
     "block_global": (120, 26, 24),
 }
 THREADS, BLOCKS = 256, 1024  # of the kernels that do little for each column or nonzero
-BITMAP_EDGES = 1 << 17, 1 << 21  # between these numbers of edges the bitmaps, which need no set-up, beat `adaptive`
 
 
 class Columns(NamedTuple):
@@ -287,10 +287,10 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
         all_columns = round == 0 or weak[j] == round
         first = begin
         while first < end:  # one iteration, unless the column is long
-            rows = cuda.local.array(IN_REGISTERS, int32)
-            for k in range(uint32(IN_REGISTERS)):
+            rows = cuda.local.array(MOST_IN_REGISTERS, int32)
+            for k in range(uint32(MOST_IN_REGISTERS)):
                 rows[k] = row_idx[first + k] if first + k < end else int32(-1)
-            highest = row_idx[min(end, first + IN_REGISTERS) - 1]
+            highest = row_idx[min(end, first + MOST_IN_REGISTERS) - 1]
             e = begin
             i = row_idx[e]
             while i < highest:
@@ -300,7 +300,7 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
                     while q < q_end:
                         row = row_idx[q]
                         f = end
-                        for k in range(uint32(IN_REGISTERS)):
+                        for k in range(uint32(MOST_IN_REGISTERS)):
                             f = first + k if rows[k] == row else f
                         if f < end:
                             gain += update_triangle(support, e, q, f, round)
@@ -309,7 +309,7 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
                         cuda.atomic.add(support, e, gain)
                 e += 1
                 i = row_idx[e]
-            first += IN_REGISTERS
+            first += MOST_IN_REGISTERS
         at += cuda.gridsize(1)
 
 
@@ -408,7 +408,7 @@ def are_bitmaps_faster(graph):
 
 def fastest(graph):
     """The fastest of the methods in SHAPES."""
-    return "thread" if graph.max_column <= IN_REGISTERS else "block_shared"
+    return "thread" if graph.max_column <= MOST_IN_REGISTERS else "block_shared"
 
 
 def _walk(graph, method, which, threads, words, blocks):
@@ -449,6 +449,6 @@ def _simulated_work(graph, method, walks):
     """Microseconds in the simulator."""
     nonzero_us, column_us, row_us = SIMULATED_US[method]
     if method == "thread" and runtime.estimates_time:  # it reads each column i once for every twelve rows of j
-        nonzero_us *= float((graph.column_lengths[graph.col_of] / IN_REGISTERS + 1).mean()) if graph.m else 1
+        nonzero_us *= float((graph.column_lengths[graph.col_of] / MOST_IN_REGISTERS + 1).mean()) if graph.m else 1
     columns = simulated.column_rounds(graph, passing=0) * walks[0].threads
     return simulated.work(graph, nonzero_us * graph.m + column_us * columns, row_us)
