@@ -116,7 +116,8 @@ def _new_plan(graph, by_edge):
         cost = costs.TALLIED * cost + costs.TRIANGLE[by_edge] * triangles
         plans.append(TallyPlan("edges", base, dense + cost, triangles))
         if by_edge:
-            cost = costs.WEDGES_EDGE * edges + costs.WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
+            wedges = (np.square(graph.column_lengths[:base], dtype=np.float64).sum() - edges) / 2
+            cost = costs.WEDGES_EDGE * edges + costs.WEDGE * wedges
             plans.append(TallyPlan("wedges", base, dense + cost, triangles))
     if choose.design_name(graph)[0] == "words":
         of_v = graph.degrees[graph.row_idx[choose.sample_of_edges(graph)]].mean()
@@ -241,16 +242,6 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
             sums[0] += cost
             sums[1] += rows
             sums[3] += 1
-
-
-@jit
-def _squares(col_ptr):
-    """The sum of the squared lengths of columns, as a float."""
-    squares = 0.0
-    for v in range(col_ptr.size - 1):
-        length = float(col_ptr[U64(v + 1)] - col_ptr[U64(v)])
-        squares += length * length
-    return squares
 
 
 @jit
