@@ -25,19 +25,21 @@ PATIENCE = 60  # seconds for processes to end, and for what they had to be gone
 DECOYS = ("tcgpu-results", "tcgpu-0a1b2c3d", "graph")  # folders that look like what some version of ours might leave
 SCRIPT = """
 import signal, sys
+from contextlib import contextmanager
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
 from tcgpu import cpu, generate
 from tcgpu.distributed import executors, pool, shared_arrays
 
 shared_arrays.MEMORY = sys.argv[2]
-source = shared_arrays.SharedArrays.source
+share = pool.shared_file
 
-def announced(self):
-    found = source(self)
-    print("shared", flush=True)
-    return found
+@contextmanager
+def announced(graph):
+    with share(graph) as found:
+        print("shared", flush=True)
+        yield found
 
-shared_arrays.SharedArrays.source = announced
+pool.shared_file = announced
 warm = generate.rmat(6)
 pool.count(warm, "processes", engine="cpu")
 print("workers", *executors.own_pool("processes")._processes, flush=True)

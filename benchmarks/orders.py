@@ -36,7 +36,7 @@ FAR_FROM_BEST = 5  # times the best count: where a count takes longer, tallies a
 WAYS = "natural", "merged", "degree"
 # of `fit`: the weight of wrong choices; how close, as logarithms, estimates are that share a choice; how often it
 # minimizes; the weight of ways over FAR_FROM_BEST
-REGRET, SOFT, TURNS, FAR_WEIGHT = 15, 0.06, 4, 0.2
+REGRET, SOFT, TURNS, FAR_WEIGHT = 60, 0.05, 5, 0.2
 
 
 def draw(job):

@@ -107,6 +107,10 @@ SUITES = {
         },
         gpu=True,
     ),
+    "ablation": Suite(
+        "ablation.py --into .", 10,
+        {"ablation": Columns(("graph", "edges", "result", "without"), ("kernel_ms",))}, gpu=True,
+    ),
     "classes": Suite(
         "classes.py --into .", 5, {"classes": Columns(("graph", "edges", "crowd", "short"), ("kernel_ms",))}, gpu=True
     ),
@@ -146,7 +150,7 @@ SUITES = {
     ),
     "report": paper("report", 5, ("graph", "method", "order")),
     "sweep": paper("sweep", 5, ("graph", "method", "order", "knobs")),
-    "cache": paper("cache", 5, ("graph", "method", "order", "knobs", "shared_percent")),
+    "cache": paper("cache", 5, ("graph", "method", "order", "knobs", "shared_percent"), ("kernel_ms",)),
     "table1": paper("table1", 10, ("graph", "method")),
     "samples": paper("samples", 5, ("graph", "method"), ("kernel_ms",)),
     "truss3": paper("truss3", 10, ("graph", "method")),
@@ -159,6 +163,7 @@ UNWATCHED = {  # script -> why it is no suite
     "divided.py": "ends with an error where there is one GPU",
     "kinds.py": "graphs for others",
     "probes.py": "launches for trace.py",
+    "t4.py": "estimates, not times",
     "trace.py": "counters, not times",
     "watch.py": "this script",
 }

@@ -156,7 +156,8 @@ class BackendGraph:
         from tcgpu.subgraphs.four_at_edges import cycles_at
 
         own = self.graph.ordered("degree")  # in which cycles are found fastest
-        squares = cycles_at(own, False)[own.rank] // 2
+        cycles = cycles_at(own)
+        squares = sum_at_ends(own, cycles, cycles)[own.rank] // 2
         degrees = self.graph.degrees.astype(np.int64)
         around = sum_over_neighbours(self.graph, degrees)
         possible = (around - degrees) * (degrees - 1) - 2 * np.array(self.triangles, np.int64) - squares

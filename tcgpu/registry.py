@@ -146,7 +146,7 @@ def choose_for_edges(graph: Any, method: str | Method | None, engine: str | None
         from tcgpu.kernels.bisson_fatica import support
 
         if support.are_bitmaps_faster(graph):
-            name = f"bitmap_{support.fastest(graph)}"
+            name = "bitmap_auto"
     return choose(name, engine, order)
 
 

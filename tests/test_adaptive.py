@@ -1,6 +1,5 @@
 """`adaptive`: every class of vertices forced in turn, and the columns that are made on the device."""
 
-import sys
 from dataclasses import replace
 from importlib import import_module
 
@@ -17,7 +16,7 @@ from tcgpu.declarations import CUDA
 from tcgpu.engines import runtime
 from tcgpu.insight.faults import CheckedRun, check_launch
 from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
-from tcgpu.kernels.adaptive import far, layout, merging
+from tcgpu.kernels.adaptive import far, layout, merging, tables
 
 plan_module = import_module("tcgpu.kernels.adaptive.plan")  # its name in the package is that of the method
 
@@ -137,14 +136,14 @@ def test_far_edges_that_do_not_fit_are_not_listed(far_edges, monkeypatch):
     for free, listed in ((needed, True), (needed - 1, False)):
         monkeypatch.setattr(runtime, "memory_free", lambda free=free: free)
         kernels = {step.kernel for step in adaptive.plan(graph, near=30).steps}
-        assert (far.far_window_kernel in kernels) == listed == (far.far_kernel not in kernels)
+        assert (tables.far_window_kernel in kernels) == listed == (far.far_kernel not in kernels)
 
 
 @pytest.mark.sim
 def test_far_windows_have_no_faults(roomy, far_edges):
     with runtime.using("sim"):
         run = adaptive.plan(GRAPHS["R-MAT"].ordered("degree"), near=30).allocate()
-        steps = [step for step in run.plan.steps if step.kernel is far.far_window_kernel]
+        steps = [step for step in run.plan.steps if step.kernel is tables.far_window_kernel]
         for step in steps:
             args = step.kernel.typed(step.values(run.arrays))
             assert not check_launch(step.kernel.py_func, 2, step.threads, args, shared=step.shared)
@@ -215,13 +214,11 @@ def test_a_graph_with_too_many_quads_for_32_bits_is_merged(compiled_kernels, mon
     ordered = generate.rmat(7, 6).ordered("degree")
     most = layout.most_quads(ordered)
     for limit, merges in ((most, False), (most - 1, True)):
-        for module in ("plan", "support_plan"):
-            monkeypatch.setattr(sys.modules[f"tcgpu.kernels.adaptive.{module}"], "MAX_QUADS", limit)
-        for plan in (adaptive.plan, adaptive.support_plan):
-            for merge in (None, 0):
-                made = plan(ordered, merge=merge)
-                assert ("quads" in made.created) != merges
-                made.count()
+        monkeypatch.setattr(plan_module, "MAX_QUADS", limit)
+        for merge in (None, 0):
+            made = adaptive.plan(ordered, merge=merge)
+            assert ("quads" in made.created) != merges
+            made.count()
 
 
 @pytest.mark.sim

@@ -1,5 +1,7 @@
 """Triangles of each edge and each vertex by `adaptive`: the native engine's, every class of vertices forced in turn."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from kernel_shapes import run_shuffled, small_graphs, well_known, with_few_blocks
@@ -13,15 +15,14 @@ from tcgpu.insight.faults import CheckedRun
 from tcgpu.kernels import adaptive, order_costs, results
 from tcgpu.kernels.adaptive import merging, support_merges
 
+support_plan = import_module("tcgpu.kernels.adaptive.support_plan")  # the package has a function of this name
+
 BY_DEGREE = {
     "defaults": {},
     "classes": {"merge": 0},
-    "windows alone": {"hubs": 0},
-    "pointers alone": {"near": 0},
-    "a few near": {"near": 30},
-    "a few near, all of them hubs": {"near": 30, "hubs": 30},
+    "no hubs": {"hubs": 0},
     "a few hubs": {"hubs": 20},
-    "all at once": {"near": 60, "hubs": 15},
+    "a few near, all of them hubs": {"near": 30, "hubs": 30},
 }
 AS_IT_COMES = {
     "defaults": {},
@@ -117,11 +118,13 @@ def test_cores_of_all_sizes(hubs, compiled_kernels):
 
 
 @pytest.mark.sim
-def test_rows_that_share_a_bit_with_the_zeros(compiled_kernels):
-    """Zeros fill up quads; a sieve has the same bit for 4,096, 8,192, ..."""
-    n = 8300
-    graph = all_stretches(n, 40, beside=n - 2048 * np.arange(1, 5))
-    assert same(graph, hubs=0)
+@pytest.mark.parametrize("many", [1, 5])
+def test_tables_of_columns(many, compiled_kernels, monkeypatch):
+    """Of all vertices, or of those with five in-edges; with so few rows at a time that some columns take several."""
+    monkeypatch.setattr(support_plan, "MANY", many)
+    monkeypatch.setattr(support_plan, "TABLE_ROWS", 32)
+    for name, graph in GRAPHS.items():
+        assert same(graph.ordered("degree"), hubs=10), name
 
 
 @pytest.mark.sim
@@ -177,7 +180,7 @@ def rim(n):
 def test_the_classes_are_not_empty(compiled_kernels):
     """On a graph where every kernel finds triangles, each adds to those found before it."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
-    run = with_few_blocks(adaptive.support_plan(graph, near=40, hubs=15)).allocate()
+    run = with_few_blocks(adaptive.support_plan(graph, hubs=15)).allocate()
     found, before = {}, 0
     for step in run.plan.steps:
         step.run(run.arrays)
@@ -185,7 +188,7 @@ def test_the_classes_are_not_empty(compiled_kernels):
         found[step.kernel.__name__], before = after - before, after
     assert found.pop("fill_core_rows") == 0
     assert sum(found.values()) == 3 * cpu.plan(graph).count()
-    assert set(found) == {"and_tally", "window_tally", "sieve_tally", "far_tally"}
+    assert set(found) == {"and_tally", "table_tally", "merge_few_tally"}
     assert all(found.values()), found
 
 
@@ -194,7 +197,7 @@ def test_the_classes_are_not_empty(compiled_kernels):
 def test_threads_of_any_order_find_the_same(order):
     """With threads in orders drawn at random: where a barrier or a syncwarp is missing, a number changes."""
     graph = generate.rmat(7, seed=5).ordered(order)
-    knobs = {"near": 60, "hubs": 20} if order == "degree" else {"words": 1}
+    knobs = {"hubs": 20} if order == "degree" else {"words": 1}
     with runtime.using("sim"):
         for seed in share(range(4), order, of=4):
             run = adaptive.triangles_plan(graph, **knobs).allocate()

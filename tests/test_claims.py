@@ -172,7 +172,7 @@ def test_registers_of_the_thread_that_keeps_twelve_rows():
         for signature in kernel.signatures
         for capability in ((7, 5), (8, 0), (9, 0))
     ]
-    assert support.MOST_IN_REGISTERS == 12 and not any(each.spilled or each.local for each in found)
+    assert support.IN_REGISTERS == 12 and not any(each.spilled or each.local for each in found)
     (row,) = [row for row in CLAIMS if "32 registers" in row["claim"]]
     low, high = min(each.registers for each in found), max(each.registers for each in found)
     assert row["note"].startswith(f"ours takes {low} to {high},") and low > 32

@@ -136,7 +136,7 @@ def test_adaptive_in_natural_order_in_any_order_of_threads(knobs, seed, processo
 
 
 @pytest.mark.parametrize("name", ["R-MAT", "co-papers", "mesh"])
-@pytest.mark.parametrize("method", support.SHAPES)
+@pytest.mark.parametrize("method", support.KERNELS)
 def test_support(method, name, large):
     own = graph(name)
     assert np.array_equal(support.plan(own, method).count(), cpu.support(own, "natural"))

@@ -14,17 +14,15 @@ import tcgpu
 from tcgpu import EngineError, Graph, GraphError, MethodError, cpu
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
-from tcgpu.kernels.bisson_fatica import algorithm_4, k_truss, support
+from tcgpu.kernels.bisson_fatica import algorithm_4, bitmap_block_shared, k_truss, support
 from tcgpu.truss import native_peeling
 
-METHODS = list(support.SHAPES)
-ALL = support.MAX_INT32  # rows: columns of any length
-TINY = ((2, 32, 1), (5, 64, 2), (ALL, 96, 3))  # coarse bits, and all three launches, on small graphs
+METHODS = list(support.KERNELS)
 KNOBS = {
-    "thread": [{}, {"shapes": [(ALL, 1, 0)], "blocks": 1}, {"shapes": [(ALL, 33, 0)], "blocks": 3}],
-    "warp": [{}, {"shapes": [(ALL, 32, 1)], "blocks": 1}, {"shapes": [(ALL, 128, 2)], "blocks": 3}],
-    "block_shared": [{}, {"shapes": TINY}, {"shapes": [(rows, 64, 1) for rows, *_ in TINY], "blocks": 3}],
-    "block_global": [{"shapes": [(ALL, 64, 4096)], "blocks": 3}, {"shapes": [(ALL, 32, 1)], "blocks": 1}],
+    "thread": [{}, {"threads": 1, "blocks": 1}, {"threads": 33, "blocks": 3}],
+    "warp": [{}, {"threads": 32, "fold": 5, "blocks": 1}, {"threads": 128, "fold": 6, "blocks": 3}],
+    "block_shared": [{}, {"threads": 32}, {"threads": 96, "blocks": 3}],
+    "block_global": [{"threads": 64, "blocks": 3}, {"threads": 32, "fold": 5, "blocks": 1}],
 }
 
 
@@ -114,7 +112,7 @@ class TestWithoutAGpu:
         edges = data.draw(st.lists(pairs, max_size=40)) if n else []
         graph = Graph.from_edges(*np.array(edges, np.int64).reshape(-1, 2).T, n)
         expected = numbers_of_networkx(graph)
-        assert np.array_equal(support.plan(graph, "block_shared", shapes=TINY).count(), brute_force(graph))
+        assert np.array_equal(support.plan(graph, "warp", fold=5).count(), brute_force(graph))
         assert np.array_equal(k_truss.plan(graph).count(), expected)
         assert np.array_equal(k_truss.plan(graph, 4).count() == 0, expected >= 4)
 
@@ -177,8 +175,8 @@ class TestWithoutAGpu:
     def test_fewer_blocks_run_if_their_bitmaps_do_not_fit(self, monkeypatch):
         graph = GRAPHS["les miserables"]
         plan = support.plan(graph, "block_global")
-        others = 4 * (8 * graph.n + 7 * graph.m)
-        monkeypatch.setattr(runtime, "memory_free", lambda: others + 3 * support.BYTES_PER_WORD * 3)
+        needed = 4 * (8 * graph.n + 7 * graph.m) + graph.nbytes + 3 * (8 * -(-graph.n // 32))
+        monkeypatch.setattr(runtime, "memory_free", lambda: needed * 16 // 15)
         assert plan.steps[-1].blocks > 3 == support.plan(graph, "block_global").steps[-1].blocks
         monkeypatch.setattr(runtime, "memory_free", lambda: 100)
         with pytest.raises(GraphError, match="support by block_global needs .* bytes"):
@@ -188,7 +186,7 @@ class TestWithoutAGpu:
         graph = Graph(GRAPHS["karate"].col_ptr, GRAPHS["karate"].row_idx)
         graph.m = 2**31
         with pytest.raises(GraphError, match="2,147,483,648 edges are too many"):
-            support.plan(graph)
+            support.plan(graph, "warp")
 
 
 @pytest.mark.sim
@@ -207,14 +205,13 @@ def updated(graph, method, weak, edges, published):
     run.run(support.begin_round, 1, round=1)
     run.run(k_truss.mark_affected, graph.m)
     run.listing.run(run.arrays)
-    for step in run.walks:
-        step.run(run.arrays)
+    run.walk.run(run.arrays)
     return supports
 
 
 def same_as_native(graph, triangles):
     """Support and truss numbers are the native engine's, and three supports make a triangle."""
-    found = support.plan(graph).count()
+    found = tcgpu.registry.METHODS["bitmap_auto"].support_plan(graph).count()
     assert int(found.sum()) == 3 * triangles and np.array_equal(found, cpu.support(graph))
     numbers = k_truss.plan(graph).count()
     assert np.array_equal(numbers, native_peeling.numbers(graph))
@@ -255,10 +252,8 @@ class TestOnAGpu:
         assert np.array_equal(tcgpu.triangles(graph, engine="gpu", order="degree"), cpu.triangles(graph))
 
     def test_shared_memory_has_as_many_words_as_the_device_gives(self):
-        graph = tcgpu.generate.rmat(16, seed=4)
-        shapes = [(*shape[:2], 1 << 20) for shape in support.SHAPES["block_shared"]]
-        plan = support.plan(graph, "block_shared", shapes=shapes)
-        assert np.array_equal(with_few_blocks(plan, 64).count(), cpu.support(graph))
+        graph = tcgpu.generate.random(bitmap_block_shared.most_for_support(), 1_000_000)
+        assert np.array_equal(with_few_blocks(support.plan(graph, "block_shared"), 64).count(), cpu.support(graph))
 
 
 # ------------------------------------------------------------------------------------------- the verbs that lead here
@@ -278,9 +273,9 @@ def test_support_and_triangles_by_methods_in_any_order(method, order, compiled_k
 def test_graphs_between_two_sizes_are_for_the_bitmaps(monkeypatch):
     """Where no method is named. Edges that are in no columns yet are for adaptive, whatever their number."""
     chosen = partial(tcgpu.registry.choose_for_edges, engine="sim", order=None)
-    for graph, bitmap in ((GRAPHS["wheel"], "bitmap_block_shared"), (tcgpu.generate.road(5, 5), "bitmap_thread")):
+    for graph in (GRAPHS["wheel"], tcgpu.generate.road(5, 5)):
         m = graph.m
-        for sizes, name in (((m, m + 9), "adaptive"), ((m - 1, m), bitmap), ((0, m - 1), "adaptive")):
+        for sizes, name in (((m, m + 9), "adaptive"), ((m - 1, m), "bitmap_auto"), ((0, m - 1), "adaptive")):
             monkeypatch.setattr(support, "BITMAP_EDGES", sizes)
             assert chosen(graph, None).name == name and chosen(graph, "bitmap_warp").name == "bitmap_warp"
             assert chosen(graph.edges(), None).name == "adaptive"
@@ -295,6 +290,18 @@ def test_the_heuristic_chooses_for_supports_as_for_counts(simulator):
     assert tcgpu.registry.METHODS["bitmap_auto"].support_plan(GRAPHS["wheel"]).method == "support by warp"
     printed = tcgpu.registry.METHODS["bitmap_auto"].support_plan(GRAPHS["wheel"], published=True)
     assert printed.method == "support by warp as published" and printed.count().sum() == 3 * 49
+
+
+@pytest.mark.sim
+def test_bits_that_shared_memory_has_no_room_for_are_refused_or_not_chosen(monkeypatch):
+    monkeypatch.setattr(bitmap_block_shared, "most_vertices", lambda threads=256: 66)
+    graph, verb = GRAPHS["karate"], partial(tcgpu.support, engine="sim")
+    with pytest.raises(GraphError, match="has room for 33 vertices .*, not for 34: take bitmap_block_global"):
+        verb(graph, method="bitmap_block_shared")
+    assert np.array_equal(verb(graph, method="bitmap_block_global"), brute_force(graph))
+    with runtime.using("sim"):
+        chosen = tcgpu.registry.METHODS["bitmap_auto"].support_plan(graph, mean_warp=0)
+    assert chosen.method == "support by block_global"
 
 
 def test_methods_that_only_count_are_refused_by_name():

@@ -15,18 +15,10 @@ pytestmark = pytest.mark.ptx
 
 CAPABILITIES = [(7, 5), (8, 0), (9, 0)]
 MOST_REGISTERS = 64  # so that at least half of an SM's threads can be there at once
-# these may have more before Hopper, whose assembler keeps fewer values; the cost on earlier GPUs is not measured
-MORE_BEFORE_HOPPER = {"sieve_tally", "window_tally"}, 160
 
 
 def target(capability):
     return "sm_{}{}".format(*capability)
-
-
-def most_registers(kernel, capability):
-    """The largest number of registers that a thread may have."""
-    names, most = MORE_BEFORE_HOPPER
-    return most if kernel.__name__ in names and capability < (9, 0) else MOST_REGISTERS
 
 
 def barriers(function):
@@ -57,7 +49,7 @@ def check_compiled(kernel, signature, capability):
     assert not found.floats, "counts with floating point"
     assert not found.local, "keeps variables in local memory"
     assert found.spilled == 0
-    assert found.registers <= most_registers(kernel, capability)
+    assert found.registers <= MOST_REGISTERS
 
 
 def test_there_are_kernels():

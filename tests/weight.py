@@ -21,11 +21,11 @@ COSTS = "cpu_costs.py", "gpu_costs.py", "kernels/order_costs.py"  # the files of
 # files without any: a GPU's data sheets, defaults of knobs, which a caller can choose, and sizes on a page
 DATA = "built_in.py bar.py figures.py files.py insight/gpus.py insight/pictures.py insight/web_page.py".split()
 # names of limits; of units, of which microseconds are the simulator's, scaled by a trial where it runs; of hardware;
-# of times that a person waits
+# of memory that stays free, of marks, of what a person waits for
 STRUCTURE = (
     r"(MAX|MOST|LEAST)(_\w+)?|(\w+_)?(BITS|BYTES|WORDS|MASK|SHIFT|SECONDS|US)"
-    "|WARP|ALL_LANES|LANES|CACHE_LINE|SECTOR|LINE|REGISTERS|WORD"
-    "|POLL|GRACE|PATIENCE|LIMIT|NOTICE|LONGEST_RUN|SHRINKING|LONGEST_WAKE|FIRST_WAKE|SECONDS_OF_TRIAL"
+    "|WARP|ALL_LANES|LANES|CACHE_LINE|SECTOR|LINE|(IN_)?REGISTERS|WORD"
+    "|MARGIN|IN_FRONTIER|PEELED_AT|RESTARTS|POLL|GRACE|PATIENCE|LIMIT|NOTICE|LONGEST_RUN|SHRINKING|LONGEST_WAKE|FIRST_WAKE|SECONDS_OF_TRIAL"
 )
 # the rooms whose constants decide how fast something is; those of other rooms are sizes on a page, limits, formats
 TIMED_ROOMS = "core", "cpu", "distributed", "engines", "insight", "kernels", "subgraphs", "truss"

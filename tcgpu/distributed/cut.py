@@ -1,12 +1,12 @@
 """Cutting a graph into parts of about equal work. A memory-mapped graph is never loaded whole.
 
-A `Part` is a range of the edge list, and of these edges (i, j) those whose row i is in a range of vertices. Every edge
-is in exactly one part of a cut, and a triangle belongs to the edge between its two smallest vertices. So the counts of
-the parts add up to that of the graph. Counting a part takes the columns that its edges are in, and those of its rows.
+Every edge is in exactly one `Part` of a cut, and a triangle belongs to the edge between its two smallest vertices. So
+the counts of the parts add up to that of the graph. Counting a part takes the columns that its edges are in, and those
+of its rows.
 
     slices(graph, parts)         ranges of the edge list, with any rows: where all columns are in memory
     pairs(graph, stay, move)     two ranges of vertices at a time: where memory holds only some columns
-    shares(of)                   no edges, but "number k of n": for methods that distribute their tasks themselves
+    shares(of)                   no edges, but the tasks of a method that distributes these itself
 
 Work is estimated in look-ups, from the lengths of columns: the rows of an edge's shorter column are looked up in the
 longer one. Of a large graph a sample of the edges is examined.
@@ -14,7 +14,7 @@ longer one. Of a large graph a sample of the edges is examined.
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
@@ -34,18 +34,23 @@ MANY_PARTS = 64  # the default number of parts
 
 @dataclass(frozen=True)
 class Part:
-    """The edges (i, j) at positions first..last - 1 of a graph's edge list whose row i is in low..high - 1."""
+    """Part number `index` of `of`: the edges (i, j) at positions first..last - 1 of a graph's edge list whose row i is
+    in low..high - 1; or of the tasks that a method makes of the whole graph.
+    """
 
     first: int
     last: int
     low: int
     high: int
     work: float = field(default=0.0, compare=False)  # estimated look-ups
+    index: int = 0
+    of: int = 1
+    of_tasks: bool = False  # of those of a method, not of edges
 
     @property
     def empty(self) -> bool:
-        """Whether one of its ranges is empty."""
-        return self.first >= self.last or self.low >= self.high
+        """Whether one of its ranges of edges is empty."""
+        return not self.of_tasks and (self.first >= self.last or self.low >= self.high)
 
     def columns(self, graph: Graph) -> tuple[int, int]:
         """The range of vertices in whose columns its edges are."""
@@ -65,11 +70,6 @@ class Part:
         low, high = self.rows(graph)
         return self.empty or low == high
 
-    def column_ranges(self, graph: Graph) -> list[tuple[int, int]]:
-        """The ranges of vertices whose columns it takes to count it: two, or one if they touch."""
-        (begin, end), (low, high) = self.columns(graph), self.rows(graph)
-        return [(begin, max(end, high))] if low <= end or low == high else [(begin, end), (low, high)]
-
     def result_ranges(self, graph: Graph, by_edge: bool) -> list[tuple[int, int]]:
         """The ranges of edges, or of vertices, that its triangles may have: two, or one if they touch."""
         (begin, end), (low, high), offset = self.columns(graph), self.rows(graph), graph.col_ptr
@@ -79,32 +79,35 @@ class Part:
             near, far = (begin, end), (low, graph.n)
         return [(near[0], max(near[1], far[1]))] if far[0] <= near[1] else [near, far]
 
-    def halves(self, graph: Graph) -> tuple["Part", "Part"]:
-        """Two parts that make up this one and take fewer columns at a time; GraphError if it cannot be divided."""
-        (begin, end), (low, high) = self.columns(graph), self.rows(graph)
-        half = replace(self, work=self.work / 2)
-        if end - begin > 1 and column_bytes(graph, begin, end) >= column_bytes(graph, low, high):
-            middle = int(graph.col_ptr[_middle(graph, begin, end)])
-            return replace(half, last=middle), replace(half, first=middle)
-        if high - low > 1:
-            middle = _middle(graph, low, high)
-            return replace(half, high=middle), replace(half, low=middle)
-        raise GraphError("a part that takes two columns cannot be halved")
+    def within(self, other: "Part") -> "Part":
+        """Its edges that are in another part, too."""
+        first, last = max(self.first, other.first), min(self.last, other.last)
+        return Part(first, last, max(self.low, other.low), min(self.high, other.high))
 
 
 @dataclass(frozen=True)
-class Share:
-    """Share number `index` of `of`, for a method that distributes the tasks it makes of a whole graph."""
+class PartResult:
+    """The result of counting a part.
 
-    index: int
-    of: int
-    work: float = field(default=0.0, compare=False)
+    pieces: in how many it was counted, to fit the device.
+    values: (first, array) pairs: the triangles of edges, or vertices, from number `first` on.
+    """
 
-    empty = False
+    part: Part
+    triangles: int
+    seconds: float
+    engine: str
+    pieces: int = 1
+    values: tuple = field(default=(), repr=False)
 
 
-def shares(of: int, work: float = 0.0) -> list[Share]:
-    """All `of` shares of a graph, each with the same part of `work`."""
+def Share(index: int, of: int, work: float = 0.0) -> Part:
+    """Part number `index` of `of` of a method's tasks."""
+    return Part(0, 0, 0, 0, work, index, of, of_tasks=True)
+
+
+def shares(of: int, work: float = 0.0) -> list[Part]:
+    """All `of` parts of a graph for methods that distribute their tasks, each with the same part of `work`."""
     return [Share(index, of, work / of) for index in range(of)]
 
 
@@ -121,7 +124,8 @@ def slices(graph: Graph, parts: int = MANY_PARTS, sample: int = SAMPLE, work: Ca
     before: np.ndarray = np.append(0.0, np.cumsum(works))
     ends = np.interp(np.arange(1, parts) * (total / parts), before, np.append(positions, graph.m)).astype(np.int64)
     cuts = [0, *ends.tolist(), graph.m]
-    return [Part(first, last, 0, graph.n, total / parts) for first, last in pairwise(cuts)]
+    numbered = enumerate(pairwise(cuts))
+    return [Part(first, last, 0, graph.n, total / parts, index, parts) for index, (first, last) in numbered]
 
 
 def pairs(graph: Graph, stay: int, move: int, sample: int = SAMPLE) -> list[Part]:
@@ -188,12 +192,6 @@ def sampled(graph, sample=SAMPLE, work=None):
 def _look_ups(graph, positions, rows, columns):
     """The work of single edges: the look-ups of the shorter column in the longer one."""
     return EDGE + np.minimum(*(graph.col_ptr[ends + 1] - graph.col_ptr[ends] for ends in (rows, columns)))
-
-
-def _middle(graph, begin, end):
-    """The vertex in begin + 1..end - 1 that divides the nonzeros of columns begin..end - 1 in half."""
-    half = (int(graph.col_ptr[begin]) + int(graph.col_ptr[end])) // 2
-    return min(max(int(np.searchsorted(graph.col_ptr[begin : end + 1], half)) + begin, begin + 1), end - 1)
 
 
 def _merged(graph, cuts, max_bytes):

@@ -16,14 +16,11 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tcgpu.distributed import division, worker
-from tcgpu.distributed.executors import MAX_RESTARTS
 from tcgpu.distributed.groups import GpuGroup, nccl
 from tcgpu.engines.choice import visible_gpus
 from tcgpu.errors import GraphError, WorkerLost
 from tcgpu.graph import edge_arrays
 
-LOOK_SECONDS = 0.005  # between two looks whether all members have finished
-CHECK_SECONDS = 1  # the same, whether one has left the cluster
 REACH_SECONDS = 5  # to find out whether the client can reach a worker
 LOST = "cancelled", "lost"  # what a future of Dask is without its worker
 DASK_ERRORS = OSError, KeyError, CancelledError  # of Dask, which may say that a worker is no longer there
@@ -70,32 +67,33 @@ def divides(edges, workers, *options):
 def results(edges, workers, **knobs):
     """The MemberResult of each member."""
     u, v, *n = edge_arrays(edges)
+    u, v = division.on_host(u, v)
     task = division.Division(None, (), None, n[0] if n else None, knobs)
-    with division.one_at_a_time:
-        return _results(workers.dask, task, *division.on_host(u, v))
+    client, members, futures = workers.dask, [], []
 
+    def count(lost):
+        members[:] = _members(client, max(2, len(members)), lost)
+        futures.clear()
+        for future in _submitted(client, members, task, u, v):
+            futures.append(future)
+        return division.results_of(futures, check)
 
-def _results(client, task, u, v):
-    """The MemberResult of each member. task: a Division without edges, key and members; u, v: arrays of the host."""
-    lost, expected = None, 2
-    for _ in range(1 + MAX_RESTARTS):
-        members, futures = _members(client, expected, lost), []
-        expected = len(members)
-        try:
-            futures += _submitted(client, members, task, u, v)
-            return client.gather(_finished(client, members, futures))
-        except BaseException as error:
-            _groups.pop(client, None)
-            gone = isinstance(error, MemberGone) or isinstance(error, DASK_ERRORS) and _is_one_gone(client, members)
-            restarted = True
-            if gone or not all(future.done() for future in futures):
-                restarted = _restart(client, members, futures)
-            if not gone:
-                raise
-            if not restarted:
-                raise WorkerLost(f"{error}; Dask's nannies would restart the others, but these have none") from error
-            lost = error
-    raise WorkerLost(f"workers died {1 + MAX_RESTARTS} times while they counted a graph together: {lost}") from lost
+    def check():
+        if any(future.status in LOST for future in futures):
+            raise MemberGone("a worker left the cluster, and with it the edges that were sent there")
+        gone = {member.address for member in members} - set(client.nthreads())
+        if gone:
+            raise MemberGone(f"{', '.join(sorted(gone))} left the cluster")
+
+    def end(error):
+        _groups.pop(client, None)
+        gone = isinstance(error, MemberGone) or isinstance(error, DASK_ERRORS) and _is_one_gone(client, members)
+        ended = not gone and all(future.done() for future in futures) or _restart(client, members, futures)
+        if gone and not ended:
+            raise WorkerLost(f"{error}; Dask's nannies would restart the others, but these have none") from error
+        return gone
+
+    return division.all_count(count, end)
 
 
 def _members(client, expected, lost):
@@ -105,7 +103,7 @@ def _members(client, expected, lost):
     """
     begin = time.monotonic()
     while len(members := members_of(client)) < expected and time.monotonic() < begin + RESTART_SECONDS:
-        time.sleep(CHECK_SECONDS)
+        time.sleep(division.CHECK_SECONDS)
     if len(members) < 2:
         found = f"{len(members)} of Dask's workers have a GPU and NCCL: dividing a graph takes two"
         if lost is None:
@@ -145,31 +143,9 @@ def _reaches(client, members):
     return True
 
 
-def _finished(client, members, futures):
-    """The futures, once all are done; raises the error of a member, or MemberGone."""
-    checked, noticed = time.monotonic(), None
-    while True:
-        now, done = time.monotonic(), all(future.done() for future in futures)
-        if any(future.status in LOST for future in futures):
-            raise MemberGone("a worker left the cluster, and with it the edges that were sent there")
-        errors = [future.exception() for future in futures if future.status == "error"]
-        if errors:
-            noticed = noticed or now
-            if done or any(map(division.is_own, errors)) or now > noticed + division.NOTICE_SECONDS:
-                raise max(errors, key=division.is_own)
-        if done:
-            return futures
-        if now > checked + CHECK_SECONDS:
-            checked = now
-            gone = {member.address for member in members} - set(client.nthreads())
-            if gone:
-                raise MemberGone(f"{', '.join(sorted(gone))} left the cluster")
-        time.sleep(LOOK_SECONDS)
-
-
 def _is_one_gone(client, members):
-    """Whether a member is no longer in the cluster, CHECK_SECONDS after an error that may say so."""
-    time.sleep(CHECK_SECONDS)
+    """Whether a member is no longer in the cluster, a while after an error that may say so."""
+    time.sleep(division.CHECK_SECONDS)
     return not set(members) <= set(members_of(client))
 
 

@@ -1,22 +1,47 @@
-"""Counting a part on a GPU or in its simulator, with only the columns on the device that the part takes.
+"""Parts of a graph on a GPU, or in its simulator, which may have less memory than the graph. Copies run while kernels
+count.
 
-Columns are copied there through a ring of pinned host memory: while one piece is copied, threads fill the next ones.
-Each thread keeps the columns of its last part on the device, where the next part of the same graph may find them.
+If all columns fit, they are copied once. If not, one range of columns stays on the device while smaller ones are copied
+there in turn, and each pair of ranges is a part; then the next range stays. Copies and kernels have a stream each. The
+ranges that move have two buffers, so that one can be filled while kernels read the other. The graph is read in pieces,
+through pinned memory; one in a folder stays in its files.
+
+    Streaming(graph, limit).count()     all parts of a graph
+    count(graph, part), tally(...)      any part, for a worker. Each thread keeps the columns of its last part on the
+                                        device, where the next part of the same graph may find them
 """
 
 import threading
+import time
 import weakref
+from collections import deque
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle, groupby
+from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.distributed import part_tally
-from tcgpu.distributed.cut import MAX_ROWS, column_bytes, column_words
+from tcgpu.distributed import cut, part_tally
+from tcgpu.distributed.cut import PartResult
+from tcgpu.distributed.journal import count_parts
 from tcgpu.engines import runtime
+from tcgpu.engines.staging import Feeder, Load
+from tcgpu.errors import GraphError
+from tcgpu.kernels import simulated
 from tcgpu.kernels.tricore import warp_search
 
-MARGIN_BYTES = 1 << 16  # bytes of the device that are left free: allocations are rounded up
+MARGIN = 1 << 16  # bytes of the device that are left free: allocations are rounded up
+DIVISIONS = ((3 / 4, 2), (1 / 2, 2), (1 / 2, 1))  # to try: the share of memory that stays; buffers in the rest
+SLICE = 1 << 22  # edges of a part where all columns fit: enough to keep a device busy
+SAMPLE = 1 << 14  # edges that are examined to estimate the work of parts
+TOTAL_BYTES = 8  # of the number on the device that kernels add triangles to
+MOST_AHEAD = 6  # parts whose columns are requested before they are launched
+MAX_PENDING = 32  # parts that are launched before the oldest result is read
+MAX_PENDING_WORK = 1 << 33  # look-ups of these
+EDGE_US = 9  # microseconds in the simulator of an edge that a part examines, counted or not
+PART_US = 3300
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,20 +99,25 @@ def launch_count(near, far, part, total, *, cached=True, stream=None):
     )  # fmt: skip
 
 
+# ----------------------------------------------------------------------------------------------------------- any part
+
+_thread = threading.local()  # `kept`: (weak reference to a graph, engine, Streaming)
+
+
 def count(graph, part, **knobs):
-    """(triangles of a Part, how often a piece of it was halved to fit the device)."""
+    """(triangles of a Part, the number of pieces in which it was counted to fit the device)."""
 
     def count_piece(piece, near, far):
         total = runtime.device_array(1, np.int64, 0)
         launch_count(near, far.only(*piece.rows(graph)), piece, total, **knobs)
         return int(runtime.to_host(total)[0])
 
-    results, halved = _in_pieces(graph, part, count_piece)
-    return sum(results), halved
+    results = _in_pieces(graph, part, count_piece)
+    return sum(results), len(results)
 
 
 def tally(graph, part, by_edge):
-    """(the triangles of a Part at each of their edges, or vertices, as `cpu.tally` returns them; halvings as above)."""
+    """(the triangles of a Part at each of their edges, or vertices, as `cpu.tally` returns them; pieces as above)."""
 
     def tally_piece(piece, near, far):
         ranges = piece.result_ranges(graph, by_edge)
@@ -101,84 +131,224 @@ def tally(graph, part, by_edge):
         )  # fmt: skip
         return [(low, runtime.to_host(array)) for (low, _), array in zip(ranges, arrays, strict=True)]
 
-    results, halved = _in_pieces(graph, part, tally_piece)
-    return [values for piece in results for values in piece], halved
+    results = _in_pieces(graph, part, tally_piece)
+    return [values for piece in results for values in piece], len(results)
 
 
 def forget():
     """Free the columns that this thread keeps on its device."""
-    _thread.cache = None
+    _thread.kept = None
 
 
 def _in_pieces(graph, part, work):
-    """What `work(piece, near, far)` returns of a part, or of the pieces into which it is halved until each fits the
-    device; and how often it was halved. near, far: see `_columns_of`. Pieces that have no triangles are left out."""
-    results, pieces, halved = [], [part], 0
-    while pieces:
-        piece = pieces.pop()
-        try:
-            if not piece.has_no_triangles(graph):
-                results.append(work(piece, *_columns_of(graph, piece)))
-        except runtime.OutOfMemory:
+    """What `work(piece, near, far)` returns of each piece of a part; half as much memory is tried if it is too much."""
+    limit = None
+    while True:
+        of, engine, streaming = getattr(_thread, "kept", None) or (lambda: None, None, None)
+        if of() is not graph or engine != runtime.engine():
             forget()
-            pieces += reversed(piece.halves(graph))
-            halved += 1
-    return results, halved
+            streaming = Streaming(weakref.proxy(graph), limit)
+            _thread.kept = weakref.ref(graph), runtime.engine(), streaming
+        try:
+            with closing(streaming.pieces(part)) as pieces:
+                return [work(*each) for each in pieces]
+        except runtime.OutOfMemory:
+            limit = streaming.limit // 2
+            forget()
+        except BaseException:
+            forget()  # its columns may be incomplete
+            raise
 
 
-# --------------------------------------------------------------------------------------- columns that are on the device
-
-_thread = threading.local()
+# ------------------------------------------------------------------------------------------------------------- layout
 
 
-class ColumnCache:
-    """The columns of one graph that a thread has on its device: those that its last part took."""
+@dataclass(frozen=True)
+class Layout:
+    """How a graph goes through limited memory: its parts, and the device buffers that they take."""
 
-    def __init__(self, graph):
-        self.graph, self.engine, self.held = weakref.ref(graph), runtime.engine(), []
+    parts: list
+    staying: dict  # a part's `first` -> the range of vertices whose columns stay while it is counted
+    stay_words: int  # int64 words of the buffer for the columns that stay
+    move_words: int = 0  # of each buffer for columns that move
+    buffers: int = 0  # how many of these
 
-    def find(self, begin, end):
-        """The DeviceColumns that include these columns, or None."""
-        return next((held for held in self.held if held.begin <= begin and end <= held.end), None)
+    @property
+    def device_bytes(self):
+        return 8 * (self.stay_words + self.buffers * self.move_words) + TOTAL_BYTES
 
-    def load(self, graph, part):
-        """Copy the columns that a part takes, or the whole graph's if the part may have any row; free the others."""
-        ranges = part.column_ranges(graph)
-        if part.high >= graph.n and any(self.find(*each) is None for each in ranges):
-            try:
-                return self._load(graph, [(0, graph.n)])
-            except runtime.OutOfMemory:
-                pass  # only those that the part takes, then
-        self._load(graph, ranges)
-
-    def _load(self, graph, ranges):
-        found = [self.find(*each) for each in ranges]
-        self.held = list(dict.fromkeys(filter(None, found)))
-        missing = [each for each, held in zip(ranges, found, strict=True) if held is None]
-        if not _fits(graph, missing):
-            raise runtime.OutOfMemory("the columns of a part do not fit the device")
-        for begin, end in missing:
-            self.held.append(_copied(graph, begin, end))
+    def in_turn(self):
+        """The parts that are not empty. Every second group is reversed: it starts with the range that moved last."""
+        groups = groupby((part for part in self.parts if not part.empty), key=lambda part: part.first)
+        for k, (_, (own, *others)) in enumerate(groups):
+            yield own
+            yield from reversed(others) if k % 2 else others
 
 
-def _columns_of(graph, part):
-    """The DeviceColumns of a part's edges and of their rows, which may be the same."""
-    cache = getattr(_thread, "cache", None)
-    if cache is None or cache.graph() is not graph or cache.engine != runtime.engine():
-        cache = _thread.cache = ColumnCache(graph)
-    cache.load(graph, part)
-    ranges = part.column_ranges(graph)
-    return cache.find(*ranges[0]), cache.find(*ranges[-1])
+def layout(graph, limit):
+    """The Layout of a graph in `limit` bytes of device memory; GraphError if they are too few."""
+    memory = limit - TOTAL_BYTES
+    all_words = cut.column_words(graph, 0, graph.n)
+    if 8 * all_words <= memory and graph.m <= cut.MAX_ROWS:
+        parts = cut.slices(graph, max(1, graph.m // SLICE), SAMPLE)
+        return Layout(parts, {part.first: (0, graph.n) for part in parts}, all_words)
+    reason = f"{TOTAL_BYTES} of them are for the result"
+    for share, buffers in DIVISIONS:
+        stay = int(memory * share) // 8 * 8
+        if stay <= 0:
+            break
+        try:
+            parts = cut.pairs(graph, stay, min(stay, (memory - stay) // buffers // 8 * 8), SAMPLE)
+        except GraphError as error:
+            reason = error
+            continue
+        some = [part for part in parts if not part.empty]
+        staying = {first: next(group).columns(graph) for first, group in groupby(some, key=lambda part: part.first)}
+        moving = {(part.low, part.high) for part in some if part.low >= staying[part.first][1]}
+        stay_words = max((cut.column_words(graph, *each) for each in staying.values()), default=0)
+        move_words = max((cut.column_words(graph, *each) for each in moving), default=0)
+        return Layout(parts, staying, stay_words, move_words, buffers)
+    raise GraphError(f"{limit:,} bytes of device memory are too few for this graph: {reason}")
 
 
-def _fits(graph, ranges):
-    """Whether the device has memory for these ranges of columns, and kernels can number their nonzeros."""
-    longest = max((int(graph.col_ptr[end] - graph.col_ptr[begin]) for begin, end in ranges), default=0)
-    size = sum(column_bytes(graph, *each) for each in ranges)
-    return longest <= MAX_ROWS and size + MARGIN_BYTES <= runtime.memory_free()
+# ---------------------------------------------------------------------------------------------------------- streaming
 
 
-def _copied(graph, begin, end):
-    memory = runtime.device_array(column_words(graph, begin, end), np.int64)
-    runtime.fill_from_host(memory, partial(fill_columns, graph, begin, end))
-    return DeviceColumns.in_memory(graph, begin, end, memory)
+class Buffer:
+    """Device memory for a range of columns, and what was requested last for it."""
+
+    def __init__(self, words):
+        self.memory = runtime.device_array(words, np.int64)
+        self.range = self.load = self.columns = None
+        self.released = None  # the event that the last part which reads it is done
+
+
+class Request(NamedTuple):
+    """Columns that are in a buffer, or on their way there."""
+
+    buffer: Buffer
+    load: Load
+    columns: DeviceColumns
+
+
+class Streaming:
+    """Counts of a graph on the engine's device, in at most `limit` bytes of its memory; None: in what is free.
+
+    `device_bytes` is the memory that it takes there, and after `count`, `pinned_bytes` that on the host.
+    """
+
+    def __init__(self, graph, limit=None, **knobs):
+        self.graph, self.knobs = graph, knobs
+        free = runtime.memory_free() - MARGIN
+        self.limit = free if limit is None else min(limit, free)
+        self.layout = layout(graph, self.limit)
+        self.device_bytes, self.pinned_bytes = self.layout.device_bytes, 0
+
+    def count(self, resume=None, progress=None):
+        """The number of triangles. resume: the path of a journal; progress: as in `tcgpu.count`."""
+        parts = self.layout.parts
+        if runtime.estimates_time:
+            edges = sum(part.last - part.first for part in parts)
+            microseconds = simulated.search_work(self.graph, 40, 2.1) + EDGE_US * edges + PART_US * len(parts)
+            simulated.check("warp_search", simulated.seconds(0, microseconds))
+        return count_parts(self.graph, parts, self.results, resume, progress)
+
+    def results(self, parts):
+        """Yield a PartResult for each of some parts of the layout that is not empty; after that, all memory is free.
+
+        Columns are requested some parts ahead of the launch.
+        """
+        parts = set(parts)
+        todo, requested = deque(part for part in self.layout.in_turn() if part in parts), deque()
+        try:
+            with self._feeding() as ring:
+                self.stream, self.pending = runtime.Stream(), deque()
+                self.total, self.totals = runtime.device_array(1, np.int64, 0), runtime.pinned(MAX_PENDING, np.int64)
+                self.pinned_bytes = ring.nbytes + self.totals.nbytes
+                self.total_read, self.time_read = 0, time.perf_counter()
+                places = cycle(np.split(self.totals, self.totals.size))
+                while todo or requested:
+                    while todo and len(requested) <= MOST_AHEAD:
+                        requested.append((todo[0], *self._request_columns(todo.popleft())))
+                    self._launch(*requested.popleft(), next(places))
+                    yield from self._results(wait=False)
+                yield from self._results(wait=True)
+        finally:
+            self._free()
+
+    def pieces(self, part):
+        """(piece, near, far) for each piece of any part: its DeviceColumns, and those of its rows, are on the device.
+
+        They stay there.
+        """
+        pieces = self.layout.in_turn() if self.layout.buffers else [part]
+        with self._feeding():
+            for each in pieces:
+                piece = each.within(part)
+                if not piece.has_no_triangles(self.graph):
+                    near, far = self._request_columns(each)
+                    for request in (near, far):
+                        self.feeder.copy(request.load).synchronize()
+                    yield piece, near.columns, far.columns
+
+    @contextmanager
+    def _feeding(self):
+        """This thread's ring of pinned memory, through which columns are copied to the buffers on the device."""
+        with runtime.kept_ring(self.layout.move_words or self.layout.stay_words) as ring:
+            self.feeder = Feeder(ring)
+            if not hasattr(self, "staying"):
+                self.staying = Buffer(self.layout.stay_words)
+                self.moving = deque(Buffer(self.layout.move_words) for _ in range(self.layout.buffers))
+            yield ring
+
+    def _request_columns(self, part):
+        """The Requests of the columns that the part's edges are in, and of those of its rows, which may be the same."""
+        stays = self.layout.staying.get(part.first, (0, self.graph.n))
+        near = self._request(self.staying, stays)
+        if part.low < stays[1]:
+            return near, near
+        moves = part.low, part.high
+        buffer = next((buffer for buffer in self.moving if buffer.range == moves), self.moving[-1])
+        self.moving.remove(buffer)
+        self.moving.appendleft(buffer)  # so the last one is the buffer whose last use is longest ago
+        return near, self._request(buffer, moves)
+
+    def _request(self, buffer, range_):
+        """Have a range of columns copied to a buffer, unless it is there or on its way."""
+        if buffer.range != range_:
+            fill = partial(fill_columns, self.graph, *range_)
+            buffer.load = self.feeder.request(Load(buffer.memory, cut.column_words(self.graph, *range_), fill))
+            buffer.columns = DeviceColumns.in_memory(self.graph, *range_, buffer.memory)
+            buffer.range = range_
+        return Request(buffer, buffer.load, buffer.columns)
+
+    def _launch(self, part, near, far, place):
+        """Launch the kernel of a part as soon as its columns are copied, and the copy of the total after it."""
+        for buffer, load, _ in (near, far):
+            self.stream.wait(self.feeder.copy(load, after=buffer.released))
+        rows = far.columns.only(*part.rows(self.graph))
+        launch_count(near.columns, rows, part, self.total, stream=self.stream, **self.knobs)
+        self.stream.copy_out(self.total, 0, place)
+        near.buffer.released = far.buffer.released = done = self.stream.event()
+        self.pending.append((part, place, done))
+
+    def _results(self, wait):
+        """Yield the results that are there, each the difference of two totals; wait for all of them, or for the oldest
+        if too many are pending."""
+        while self.pending:
+            work = sum(part.work for part, _, _ in self.pending)
+            full = len(self.pending) >= MAX_PENDING or work > MAX_PENDING_WORK
+            if not (wait or full or self.pending[0][-1].query()):
+                return
+            part, place, done = self.pending.popleft()
+            done.synchronize()
+            total, now = int(place[0]), time.perf_counter()
+            yield PartResult(part, total - self.total_read, now - self.time_read, runtime.engine())
+            self.total_read, self.time_read = total, now
+
+    def _free(self):
+        """Free all memory of the device, even after an error."""
+        runtime.synchronize()
+        for name in ("staying", "moving", "total", "totals", "pending", "feeder", "stream"):
+            self.__dict__.pop(name, None)
+        runtime.release_device_memory()

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu.distributed import divided, worker
-from tcgpu.distributed.executors import MAX_RESTARTS, gpu_names
+from tcgpu.distributed.executors import LOSSES, RESTARTS, gpu_names
 from tcgpu.distributed.groups import GpuGroup, nccl
 from tcgpu.engines import runtime
 from tcgpu.engines.forking import fork_safe_lock
@@ -33,8 +33,8 @@ from tcgpu.graph import edge_arrays, unmasked
 from tcgpu.kernels import fitting
 from tcgpu.kernels.own_columns import own_columns
 
+CHECK_SECONDS = 1  # between two looks whether a member is gone
 NOTICE_SECONDS = 5  # after an error of NCCL, until it is known whether a member died
-LOSSES = BrokenExecutor, CancelledError  # of futures whose worker died, or whose pool was ended
 KNOBS = {"near", "hubs", "heavy", "crowd"}  # of `adaptive`, that a divided count takes
 
 
@@ -216,17 +216,61 @@ def results(edges, workers, **knobs):
     u, v, *n = edge_arrays(edges)
     names = gpu_names()
     shared = _in_parts(u, v, names) if is_on_gpus((u, v)) else _uploaded(*on_host(u, v), names)
-    with one_at_a_time, shared as source:
-        for _ in range(1 + MAX_RESTARTS):
-            task = Division(_key(workers.executor), tuple(names), source, n[0] if n else None, knobs)
+
+    def count(lost):
+        task = Division(_key(workers.executor), tuple(names), source, n[0] if n else None, knobs)
+        try:
+            futures = [workers.executor.submit(count_as_member, task) for _ in range(workers.number)]
+        except RuntimeError as error:  # the pool is broken; or another thread has ended it, as after an interrupt
+            raise error if isinstance(error, BrokenExecutor) else BrokenExecutor(str(error)) from None
+        return results_of(futures)
+
+    def end(error):
+        workers.restart()  # the members that are left wait for the others
+        return isinstance(error, LOSSES)
+
+    with shared as source:
+        return all_count(count, end)
+
+
+def all_count(count, end):
+    """What `count(lost)` returns; they count again if a member is lost, with the error that said so.
+
+    end(error): ends all members after an error, and returns whether one was lost.
+    """
+    lost = None
+    with one_at_a_time:
+        for _ in range(1 + RESTARTS):
             try:
-                return _of_members(workers, task)
+                return count(lost)
             except BaseException as error:
-                workers.restart()  # the members that are left wait for the others
-                if not isinstance(error, LOSSES):
+                if not end(error):
                     raise
                 lost = error
-    raise WorkerLost(f"workers died {1 + MAX_RESTARTS} times while they counted a graph together: {lost}") from lost
+    raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {lost}") from lost
+
+
+def results_of(futures, check=lambda: None):
+    """The results of all members; raises the error of one. `check` is called now and then while they count."""
+    finished, errors, left, noticed = SimpleQueue(), [], len(futures), 0.0
+    for future in futures:  # `wait` does not end for what a pool's shutdown cancelled
+        future.add_done_callback(finished.put)
+    while left and not any(map(is_own, errors)):  # the others wait for this one
+        try:
+            future = finished.get(timeout=CHECK_SECONDS)
+        except Empty:
+            check()
+            if errors and time.monotonic() > noticed + NOTICE_SECONDS:
+                break
+            continue
+        left -= 1
+        error = CancelledError() if future.cancelled() else future.exception()
+        if error is not None:
+            errors.append(error)
+            noticed = time.monotonic()
+    if errors:
+        raise max(errors, key=is_own)
+    return [future.result() for future in futures]
 
 
 def _key(executor):
@@ -234,27 +278,6 @@ def _key(executor):
     if executor not in _keys:
         _keys[executor] = GpuGroup.new_key()
     return _keys[executor]
-
-
-def _of_members(workers, division):
-    """The MemberResult of each worker; raises an error of one, of LOSSES if it died."""
-    try:
-        futures = [workers.executor.submit(count_as_member, division) for _ in range(workers.number)]
-    except RuntimeError as error:  # the pool is broken; or another thread has ended it, as after an interrupt
-        raise error if isinstance(error, BrokenExecutor) else BrokenExecutor(str(error)) from None
-    finished, errors = SimpleQueue(), []  # `wait` does not end for what a pool's shutdown cancelled
-    for future in futures:
-        future.add_done_callback(finished.put)
-    with suppress(Empty):
-        for _ in futures:
-            future = finished.get(timeout=NOTICE_SECONDS if errors else None)
-            error = CancelledError() if future.cancelled() else future.exception()
-            errors += [] if error is None else [error]
-            if any(map(is_own, errors)):  # the others wait for this one
-                break
-    if errors:
-        raise max(errors, key=is_own)
-    return [future.result() for future in futures]
 
 
 def is_own(error):

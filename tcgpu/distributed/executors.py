@@ -11,7 +11,7 @@ import atexit
 import os
 import sys
 import threading
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from functools import cached_property
@@ -25,7 +25,8 @@ from tcgpu.errors import EngineError, GraphError
 from tcgpu.progress import uninterrupted, watched
 
 CONNECT_SECONDS = 20  # to wait for a Dask scheduler
-MAX_RESTARTS = 3  # of our own pools in one call
+LOSSES = BrokenExecutor, CancelledError  # of futures whose worker died, or whose pool was ended
+RESTARTS = 3  # of our own pools in one call
 ENDING_SECONDS = 10  # to wait for a process that was stopped
 
 _engines: WeakKeyDictionary[Executor, str] = WeakKeyDictionary()  # of the workers of an executor
@@ -37,20 +38,29 @@ class Workers:
     def __init__(self, executor, name=None):
         self.executor, self.name = executor, name
         self.unneeded = []  # futures that the call leaves
-        self._cancelled = threading.Event()
+        self._ended = threading.Event()
         self.dask = getattr(executor, "_client", None)  # the Client of Dask's executor
         if self.dask is not None and self.dask.status != "running":
             raise GraphError(f"the executor's Dask client is {self.dask.status}")
 
-    def submit(self, task, part, columns=None):
-        """A future of `worker.run(task, part, columns)`."""
+    def submit(self, *task):
+        """A future of `worker.run(*task)`."""
         if isinstance(self.executor, ThreadPoolExecutor):
-            return self.executor.submit(_run_until, self._cancelled, task, part, columns)
+            return self.executor.submit(self._run, *task)
         if self.dask is None:
-            return self.executor.submit(worker.run, task, part, columns)
+            return self.executor.submit(worker.run, *task)
         options = getattr(self.executor, "_kwargs", {}) | {"pure": False}
-        future = self.dask.submit(worker.run, task, part, columns, **options)
+        future = self.dask.submit(worker.run, *task, **options)
         return asyncio.run_coroutine_threadsafe(_gathered(self.dask, future), self.dask.loop.asyncio_loop)
+
+    def _run(self, *task):
+        """`worker.run`, stopped within a second once its result is not needed any more."""
+        with watched(self._check):
+            return worker.run(*task)
+
+    def _check(self, share):
+        if self._ended.is_set():
+            raise CancelledError
 
     @cached_property
     def number(self):
@@ -75,9 +85,9 @@ class Workers:
             _engines[self.executor] = finished.get().result()
         return _engines[self.executor]
 
-    def sendable(self, columns):
-        """Columns as an argument of `submit`. Dask keeps the result of a task, and computes it again if it is lost."""
-        return columns if self.dask is None else self.dask.submit(copy, columns, pure=False)
+    def sendable(self, graph):
+        """A graph as an argument of `submit`. Dask keeps the result of a task, and computes it again if it is lost."""
+        return graph if self.dask is None else self.dask.submit(copy, graph, pure=False)
 
     def restart(self):
         """Replace workers that died; returns whether that was possible: for our own pools it is."""
@@ -95,27 +105,12 @@ class Workers:
         """Stop the parts that are left; if the user interrupts the count, one of our own pools entirely."""
         interrupted = error is not None and issubclass(error, (KeyboardInterrupt, SystemExit))
         with uninterrupted():
-            self._cancelled.set()
+            self._ended.set()
             if interrupted and self.name is not None:  # before Python 3.12, no future of a pool that ends is cancelled
                 terminate(self.name)
                 return
             for future in self.unneeded:
                 future.cancel()
-
-
-class Cancelled(Exception):
-    """The result of a part is not needed any more."""
-
-
-def _run_until(cancelled, *args):
-    """`worker.run`, stopped within a second once the event `cancelled` is set."""
-
-    def check(share):
-        if cancelled.is_set():
-            raise Cancelled
-
-    with watched(check):
-        return worker.run(*args)
 
 
 async def _gathered(client, future):

@@ -9,12 +9,12 @@ is damaged or repeated is refused, and the file is left as it is.
 import hashlib
 import json
 import os
-from contextlib import contextmanager, suppress
-from dataclasses import astuple, replace
+from contextlib import closing, contextmanager, suppress
 
 import numpy as np
 
 from tcgpu.errors import GraphError
+from tcgpu.progress import progress as progress_bar
 
 MAGIC = b'{"journal": "tcgpu '  # the start of every heading
 VERSION = 3  # of the format
@@ -47,6 +47,23 @@ class Journal:
         self.done[result.part] = result.triangles
 
 
+def count_parts(graph, parts, results, resume, progress, take=lambda result: None):
+    """The triangles of all parts of a graph. `results(parts)` yields a PartResult for each that is not empty.
+
+    resume: the path of a journal; progress: as in `tcgpu.count`; take: is called with each PartResult.
+    """
+    what, work = f"counting {graph.m:,} edges in {len(parts)} parts", sum(part.work for part in parts)
+    with open_journal(resume, graph, "count", parts) as journal, progress_bar(progress, work, what) as bar:
+        if journal.done:
+            bar.add(sum(part.work for part in journal.done))
+        with closing(results([part for part in parts if part not in journal.done])) as each:
+            for result in each:
+                take(result)
+                journal.add(result)
+                bar.add(result.part.work)
+        return sum(journal.done.values())
+
+
 @contextmanager
 def open_journal(path, graph, verb, parts):
     """The Journal of a verb's parts of a graph in the file `path`, which is created if missing; None: in memory only.
@@ -60,22 +77,20 @@ def open_journal(path, graph, verb, parts):
         "journal": f"tcgpu {verb}",
         "version": VERSION,
         "graph": fingerprint(graph),
-        "cut": _digest(repr([astuple(replace(part, work=0.0)) for part in parts]).encode()),
+        "cut": _digest(repr([(part.first, part.last, part.low, part.high, 0.0) for part in parts]).encode()),
         "parts": len(parts),
     }
     first = json.dumps(heading).encode() + b"\n"
-    if os.path.exists(path):
-        if not os.path.isfile(path) and not os.path.isdir(path):
-            raise GraphError(f"{path}: a pipe or a device, where a journal is a file")
-        with open(path, "rb") as file:
-            _check_heading(file.read(MAX_HEADING), heading, first, path)
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise GraphError(f"{path}: a pipe or a device, where a journal is a file")
     # not "w+b", which would empty a file that another process creates at this moment
     with open(path, "r+b", buffering=0, opener=lambda path, flags: os.open(path, flags | os.O_CREAT, 0o666)) as file:
         _lock(file, path)
-        if os.fstat(file.fileno()).st_size > len(first) + MAX_LINE * (len(parts) + 1):
-            raise GraphError(f"{path}: longer than a journal of these parts can be; it is left as it is")
-        text = file.readall()
+        longest = len(first) + MAX_LINE * (len(parts) + 1)
+        text = file.read(longest + 1)
         _check_heading(text, heading, first, path)
+        if len(text) > longest:
+            raise GraphError(f"{path}: longer than a journal of these parts can be; it is left as it is")
         done, end = _read_parts(text, first, graph, parts, path)
         if len(text) < len(first):
             _append(file, first[len(text) :], path)
@@ -128,42 +143,30 @@ def _line(entry, first):
     return json.dumps(entry | {"check": check}).encode() + b"\n"
 
 
-def _entry(line, first):
-    """The entry in a line, or None unless the line is exactly what `_line` writes under this heading."""
-    if len(line) >= MAX_LINE:
-        return None
-    try:
-        entry = json.loads(line)
-        del entry["check"]
-        return entry if _line(entry, first) == line + b"\n" else None
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
 def _read_parts(text, first, graph, parts, path):
     """({part: triangles}, number of bytes up to an incomplete last line); GraphError for any damage."""
     *lines, rest = text[len(first) :].split(b"\n")
     done = {}
-    for number, line in enumerate(lines, 2):
-        where, shown = f"{path}, line {number}", f"found {_shown(line)}"
-        entry = _entry(line, first)
-        if entry is None:
-            raise GraphError(
-                f"{where}: damaged: expected a part with its triangles and their checksum; {shown}; "
-                "without this line the part is counted again"
-            )
-        part, triangles = entry.get("part"), entry.get("triangles")
-        known = type(part) is type(triangles) is int and 0 <= part < len(parts) and parts[part] not in done
-        if not known or not 0 <= triangles <= (parts[part].last - parts[part].first) * graph.max_column:
-            raise GraphError(f"{where}: expected one of {len(parts)} parts, once, and its triangles; {shown}")
-        done[parts[part]] = triangles
-    if len(rest) >= MAX_LINE or not (rest.startswith(PART) or PART.startswith(rest)):
-        raise GraphError(f"{path}, line {len(lines) + 2}: expected a part; found {_shown(rest)}")
-    return done, len(text) - len(rest)
-
-
-def _shown(line):
-    return repr(line[:60].decode("utf-8", "backslashreplace"))
+    for line in lines:
+        try:
+            entry = json.loads(line[:MAX_LINE])
+            part, triangles = parts[entry["part"]], entry["triangles"]
+            whole = _line({key: value for key, value in entry.items() if key != "check"}, first) == line + b"\n"
+            numbers = type(entry["part"]) is type(triangles) is int and entry["part"] >= 0
+            sound = whole and numbers and 0 <= triangles <= (part.last - part.first) * graph.max_column
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            sound = False
+        if not sound or part in done:
+            break
+        done[part] = triangles
+    else:
+        line = rest
+        if len(rest) < MAX_LINE and (rest.startswith(PART) or PART.startswith(rest)):
+            return done, len(text) - len(rest)
+    raise GraphError(
+        f"{path}, line {len(done) + 2}: damaged: expected one of {len(parts)} parts, once, and its triangles; "
+        f"found {line[:60].decode('utf-8', 'backslashreplace')!r}; without this line the part is counted again"
+    )
 
 
 def _check_heading(text, heading, first, path):

@@ -14,9 +14,9 @@ cannot be used after that, and `WorkerLost` is raised; under MPI the whole job e
 
 import os
 import uuid
-from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import closing
-from dataclasses import replace
+from concurrent.futures import BrokenExecutor
+from contextlib import ExitStack, closing
+from functools import cache, partial
 from queue import SimpleQueue
 from weakref import WeakKeyDictionary
 
@@ -25,14 +25,13 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.distributed import worker
 from tcgpu.distributed.cut import MANY_PARTS, shares, slices
-from tcgpu.distributed.executors import MAX_RESTARTS, workers_of
-from tcgpu.distributed.journal import open_journal
-from tcgpu.distributed.shared_arrays import SharedArrays
-from tcgpu.distributed.worker import DoesNotFit, GraphMissing, Task, method_of, opened
+from tcgpu.distributed.executors import LOSSES, RESTARTS, workers_of
+from tcgpu.distributed.journal import count_parts
+from tcgpu.distributed.shared_arrays import shared_file
+from tcgpu.distributed.worker import DoesNotFit, Task, method_of, opened
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import GraphError, MethodError, WorkerLost
 from tcgpu.graph import Graph
-from tcgpu.progress import progress as progress_bar
 from tcgpu.progress import underway, uninterrupted
 from tcgpu.registry import BUILT_IN, choose, on_engine
 
@@ -67,7 +66,7 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
                     raise MethodError(f"method {chosen.name!r} counts whole graphs, not {number} parts of one")
                 each = shares(number, graph.m)
                 try:
-                    return _count(workers, graph, each, None, progress, of_share)
+                    return count_parts(graph, each, Job(workers, graph, "count", **of_share).run, None, progress)
                 except DoesNotFit:
                     if method is not None:
                         raise
@@ -79,7 +78,7 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
         natively = name in (None, "cpu") and not resume  # the parts of a journal are the same for all engines
         number = _number(parts, MANY_PARTS if resume else PER_WORKER * workers.number)
         cut = slices(own, number, work=cpu.edge_work if natively else None)
-        return _count(workers, own, cut, resume, progress, options)
+        return count_parts(own, cut, Job(workers, own, "count", **options).run, resume, progress)
 
 
 def tally(verb, graph, executor, *, order=None, parts=None, progress=None, max_seconds=None, **options):
@@ -94,11 +93,8 @@ def tally(verb, graph, executor, *, order=None, parts=None, progress=None, max_s
     with workers_of(executor) as workers:
         _check_simulated(method, own, options.get("engine"), None, {}, workers, max_seconds)
         cut = slices(own, _number(parts, PER_WORKER * workers.number))
-        job = Job(workers, own, verb, **options)
-        with _progress(progress, own, cut) as bar, closing(job.run(cut)) as each:
-            for result in each:
-                worker.add_values(total, result)
-                bar.add(result.part.work)
+        add = partial(worker.add_values, total)
+        count_parts(own, cut, Job(workers, own, verb, **options).run, None, progress, add)
     if verb == "support":
         return cpu.in_edge_order_of(graph, own, total)
     return total if own is graph else total[own.rank]
@@ -144,25 +140,9 @@ def _check_simulated(method, graph, engine, order, knobs, workers, max_seconds):
             simulated.check(method.name, plan.simulated_seconds / workers.number)
 
 
-def _count(workers, graph, parts, resume, progress, options):
-    with open_journal(resume, graph, "count", parts) as journal, _progress(progress, graph, parts) as bar:
-        bar.add(sum(part.work for part in journal.done))
-        todo = [part for part in parts if part not in journal.done]
-        with closing(Job(workers, graph, "count", **options).run(todo)) as each:
-            for result in each:
-                journal.add(result)
-                bar.add(result.part.work)
-        return sum(journal.done.values())
-
-
 def _ordered(graph, order):
     """The graph in the order to count it in. One in a folder stays there if no order is named."""
     return graph if order is None and graph.folder is not None else graph.ordered(order or "auto")
-
-
-def _progress(progress, graph, parts):
-    work = sum(part.work for part in parts)
-    return progress_bar(progress, work, f"counting {graph.m:,} edges in {len(parts)} parts")
 
 
 _tokens: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()
@@ -174,73 +154,69 @@ class Job:
     def __init__(self, workers, graph, verb, *, method=None, engine=None, order=None, knobs=()):
         token = _tokens.setdefault(graph, uuid.uuid4().hex)
         worker.of_this_process[token] = graph
-        source = None if graph.folder is None else str(graph.folder)
         cores = max(1, (os.cpu_count() or 1) // workers.number)  # as if all workers were on one machine like this one
-        self.task = Task(token, graph.folder_state, uuid.uuid4().hex, verb, method, engine, order, cores, dict(knobs),
-                         worker.process_and_gpus(), source)  # fmt: skip
+        home = worker.process_and_gpus()
+        self.task = Task(token, uuid.uuid4().hex, verb, method, engine, order, cores, dict(knobs), home)
         self.workers, self.graph = workers, graph
         self.left = {}  # parts without a result
-        self.submitted = {}  # future -> part
+        self.submitted = {}  # future -> (part, how many of the sources its worker did not find the graph by)
         self.finished = SimpleQueue()  # futures
         self.restarts = 0
-        self.columns = None
 
     def run(self, parts):
         """Yield a PartResult for each part that is not empty. Those with the most work are submitted first."""
         self.left = dict.fromkeys(sorted((part for part in parts if not part.empty), key=lambda part: -part.work))
-        with closing(SharedArrays(self.graph.col_ptr, self.graph.row_idx)) as shared:
+        with ExitStack() as stack:
+            self.sources = self._sources(stack)
             try:
                 while self.left:
-                    if not self.submitted:  # at first, and when two workers have counted the same Share
+                    if not self.submitted:  # at first, and when two workers have counted the same tasks
                         self._submit(self.left)
                     future = self.finished.get()
                     if future not in self.submitted:  # of a pool that has been replaced
                         continue
-                    part, result = self.submitted.pop(future), self._result(future)
-                    if isinstance(result, GraphMissing):
-                        self._submit_with_graph(part, shared, result.source)
-                    elif result is not None and result.part in self.left:
+                    part, tried = self.submitted.pop(future)
+                    try:
+                        with uninterrupted():
+                            result = future.result()
+                    except Exception as error:
+                        self._restart(error)
+                        continue
+                    if result is None:
+                        self._submit([part], tried + 1)
+                    elif result.part in self.left:
                         del self.left[result.part]
                         yield result
             finally:
                 self.workers.unneeded = list(self.submitted)
 
-    def _submit(self, parts, columns=None):
+    def _sources(self, stack):
+        """Functions that return what a worker may get the graph from, to be tried in turn. Each makes it once."""
+        graph = self.graph
+        sent = cache(lambda: self.workers.sendable(Graph(graph.col_ptr, graph.row_idx, validate=False)))
+        if graph.folder is not None:
+            folder = worker.Folder(str(graph.folder), graph.folder_state)
+            return [lambda: folder, sent]
+        return [lambda: None, cache(lambda: stack.enter_context(shared_file(graph))), sent]
+
+    def _submit(self, parts, tried=0):
         try:
             for part in list(parts):
+                source = self.sources[tried]()
                 with uninterrupted():
-                    future = self.workers.submit(self.task, part, columns)
-                    self.submitted[future] = part
+                    future = self.workers.submit(self.task, part, source)
+                    self.submitted[future] = part, tried
                     future.add_done_callback(self.finished.put)
         except BrokenExecutor as error:
             self._restart(error)
 
-    def _result(self, future):
-        """The result of a finished future, or None if its part has been submitted again."""
-        try:
-            with uninterrupted():
-                return future.result()
-        except (BrokenExecutor, CancelledError) as error:
-            self._restart(error)
-        except Exception as error:
-            if not type(error).__module__.startswith("distributed."):  # Dask's own
-                raise
-            self._restart(error)
-
-    def _submit_with_graph(self, part, shared, tried):
-        """Submit a part again, with a source of the graph, or with the columns if the worker could not map that."""
-        if self.task.source is None:
-            self.task = replace(self.task, source=shared.source())
-        if self.task.source == tried and self.columns is None:
-            only_columns = Graph(self.graph.col_ptr, self.graph.row_idx, validate=False)
-            self.columns = self.workers.sendable(only_columns)
-        self._submit([part], self.columns if self.task.source == tried else None)
-
     def _restart(self, error):
-        """Submit all parts that are left to new workers, after one died; WorkerLost if there are none."""
+        """Submit all parts that are left to new workers, if one died; WorkerLost if there are none."""
+        if not isinstance(error, LOSSES) and not type(error).__module__.startswith("distributed."):  # Dask's own
+            raise error
         self.submitted.clear()
         self.restarts += 1
-        if self.restarts <= MAX_RESTARTS and self.workers.restart():
+        if self.restarts <= RESTARTS and self.workers.restart():
             self._submit(self.left)
             return
         raise WorkerLost(

@@ -1,9 +1,9 @@
 """Counting one part of a graph; and what the workers of an executor do, threads or processes on any machine.
 
 An executor's workers are sent a `Task` with each part. It names the graph by a token. A worker keeps its last graph, on
-its device if it has one, from part to part and from count to count. If it does not have the graph, it returns
-`GraphMissing`, and is sent the part again with a source: a folder or shared file, which it maps, or if it can't, the
-columns themselves. All of this can be pickled.
+its device if it has one, from part to part and from count to count. If it does not have the graph, it is sent the part
+again with a source: a folder or shared file, which it maps, or if it can't, the graph itself. All of this can be
+pickled.
 """
 
 import math
@@ -21,8 +21,7 @@ import numpy as np
 
 from tcgpu import cpu, registry
 from tcgpu.declarations import CUDA, Method
-from tcgpu.distributed.cut import Part, Share
-from tcgpu.distributed.shared_arrays import SharedFile
+from tcgpu.distributed.cut import Part, PartResult
 from tcgpu.engines.choice import ENGINE, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import GraphError, MethodError, TcgpuError
@@ -35,23 +34,7 @@ DTYPES = (np.uint8, np.uint16, np.uint32, np.int64)  # of values that are return
 LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PALS_LOCAL_RANKID")
 
 
-@dataclass(frozen=True)
-class PartResult:
-    """The result of counting a part.
-
-    halved: how often the part, or a piece of it, was halved to fit the device.
-    values: (first, array) pairs: the triangles of edges, or vertices, from number `first` on.
-    """
-
-    part: Part | Share
-    triangles: int
-    seconds: float
-    engine: str
-    halved: int = 0
-    values: tuple = field(default=(), repr=False)
-
-
-def count_part(graph, part: Part | Share, verb: str = "count", *, method: str | None = None,
+def count_part(graph, part: Part, verb: str = "count", *, method: str | None = None,
                engine: str | None = None, cores: int | None = None, **knobs) -> PartResult:  # fmt: skip
     """Count the triangles of one part of a graph, in the order that the graph has.
 
@@ -59,16 +42,16 @@ def count_part(graph, part: Part | Share, verb: str = "count", *, method: str | 
     ----------
     graph : Graph, or path of one
         The last path stays open.
-    part : Part or Share
-        A Part is counted by "warp_search" or "cpu", a Share by a method that distributes its tasks: "adaptive".
+    part : Part
+        Of edges, for "warp_search" or "cpu"; of tasks, for a method that distributes these: "adaptive".
     verb : str
-        "count"; "support" and "triangles" also return the triangles of a Part at each edge, or vertex, in `values`.
+        "count"; "support" and "triangles" also return the triangles of edges at each edge, or vertex, in `values`.
     method, engine, **knobs
         As in `tcgpu.count`.
     cores : int, optional
         The most that the engine "cpu" may use; by default all.
     """
-    if isinstance(part, Share):
+    if part.of_tasks:
         chosen = registry.choose(method or "adaptive", engine, None, knobs)
     else:
         chosen = method_of(method, engine, knobs)
@@ -79,26 +62,26 @@ def count_part(graph, part: Part | Share, verb: str = "count", *, method: str | 
 
 
 def _count(graph, part, verb, method, cores, knobs):
-    """(triangles, how often the part was halved, values)."""
-    if isinstance(part, Share):
-        return plan_of_share(method, method.prepare(graph), part, knobs).count(), 0, ()
+    """(triangles, in how many pieces the part was counted, values)."""
+    if part.of_tasks:
+        return plan_of_part(method, method.prepare(graph), part, knobs).count(), 1, ()
     if method.engines == ("cpu",):
         if verb == "count":
-            return cpu.count(graph, part, cores), 0, ()
-        values, halved = cpu.tally(graph, verb == "support", part, cores), 0
+            return cpu.count(graph, part, cores), 1, ()
+        values, pieces = cpu.tally(graph, verb == "support", part, cores), 1
     else:
         from tcgpu.distributed import device_parts
 
         if verb == "count":
             return *device_parts.count(graph, part, **knobs), ()
-        values, halved = device_parts.tally(graph, part, verb == "support")
+        values, pieces = device_parts.tally(graph, part, verb == "support")
     values = tuple(_compact(*each) for each in values)
-    return sum(int(array.sum(dtype=np.int64)) for _, array in values) // 3, halved, values
+    return sum(int(array.sum(dtype=np.int64)) for _, array in values) // 3, pieces, values
 
 
-def plan_of_share(method, graph, share, knobs):
-    """The plan of a Share; the only one of a graph is the graph, which every method counts."""
-    which = {"share": (share.index, share.of)} if share.of > 1 else {}
+def plan_of_part(method, graph, part, knobs):
+    """The plan of a part of tasks; the only one of a graph is the graph, which every method counts."""
+    which = {"share": (part.index, part.of)} if part.of > 1 else {}
     return method.plan(graph, **which, **knobs)
 
 
@@ -169,37 +152,43 @@ class Task:
     """What to do with each part of one count. It is sent with every part, so it is small."""
 
     graph: str  # token
-    folder_state: tuple | None  # of the graph's folder: by now, or on another machine, its path may lead to another
     count: str  # token of this count
-    verb: str  # "count", "support", "triangles"; "time" is "count" of a Share, timed by the device
+    verb: str  # "count", "support", "triangles"; "time" is "count" of tasks, timed by the device
     method: str | Method | None
     engine: str | None
-    order: str | None  # in which a Share is counted; Parts are of the graph as it is sent
+    order: str | None  # in which tasks are counted; edges are of the graph as it is sent
     cores: int  # for the engine "cpu"
     knobs: dict
     home: tuple  # `process_and_gpus` of the process that submits the task
-    source: str | SharedFile | None = None  # what a worker on the same machine maps; a str is the path of a folder
 
 
 @dataclass(frozen=True)
-class GraphMissing:
-    """Returned by a worker that does not have the graph, and could not map the source."""
+class Folder:
+    """The folder of a graph: by now, or on another machine, its path may lead to another."""
 
-    source: str | SharedFile | None
+    path: str
+    state: tuple
+
+    def graph(self):
+        """The Graph in the folder; None if it is another."""
+        from tcgpu.formats import open_folder
+
+        graph = open_folder(self.path)
+        return graph if graph.folder_state == self.state else None
 
 
 class DoesNotFit(GraphError):
     """Raised by a worker whose GPU has no memory for a whole graph."""
 
 
-def run(task, part, columns=None):
-    """Count a part: PartResult or GraphMissing. columns: the graph, for a worker that cannot map it."""
+def run(task, part, source=None):
+    """The PartResult of a part; None if this worker does not have the graph. source: a Graph, or what maps one."""
     number = gpu(task)
-    held = _find_graph(task, number, columns)
+    held = _find_graph(task, number, source)
     if held is None:
-        return GraphMissing(task.source)
-    if isinstance(part, Share):
-        return held.count_share(task, part)
+        return None
+    if part.of_tasks:
+        return held.count_tasks(task, part)
     options = {"method": task.method, "engine": task.engine, "cores": task.cores, **task.knobs}
     with nullcontext() if number is None else held.lock:
         return count_part(held.graph, part, task.verb, **options)
@@ -218,30 +207,30 @@ def engine_here():
 
 @dataclass
 class HeldGraph:
-    """A graph that a worker keeps, and for one Share of it a plan that is allocated and set up."""
+    """A graph that a worker keeps, and for one part of tasks a plan that is allocated and set up."""
 
     token: str
     graph: Graph
     lock: threading.Lock = field(default_factory=fork_safe_lock)
     prepared: object = None  # what the method's `prepare` returned
-    planned: tuple = ()  # (method, order, knobs, of, Share) of the plan
+    planned: tuple = ()  # (method, order, knobs, of, Part) of the plan
     run: object = None  # of the plan, with its arrays
     counted_for: str = ""  # the token of the count that the plan was last used for
 
-    def count_share(self, task, share):
-        """Count a Share: the one that is planned, if this count has not used it yet. Any other takes a new plan; which
-        Share a worker counts makes no difference."""
+    def count_tasks(self, task, part):
+        """Count a part of tasks: the one that is planned, if this count has not used it yet. Any other takes a new
+        plan; which one a worker counts makes no difference."""
         method = registry.named(task.method)
-        options = task.method, task.order, tuple(sorted(task.knobs.items())), share.of
+        options = task.method, task.order, tuple(sorted(task.knobs.items())), part.of
         with self.lock, registry.on_engine(method, task.engine, math.inf):  # the caller has checked the time it takes
             if self.planned[:-1] == options and self.counted_for != task.count:
-                share = self.planned[-1]
-            if self.planned != (*options, share):
-                self._make_plan(method, task, share)
-                self.planned = *options, share
+                part = self.planned[-1]
+            if self.planned != (*options, part):
+                self._make_plan(method, task, part)
+                self.planned = *options, part
             self.counted_for = task.count
             triangles, seconds = self._run(timed_by_device=task.verb == "time")
-            return PartResult(share, triangles, seconds, task.engine or ENGINE)
+            return PartResult(part, triangles, seconds, task.engine or ENGINE)
 
     def _run(self, timed_by_device):
         """(triangles, seconds that the plan took or, timed by the device, its kernels)."""
@@ -255,15 +244,15 @@ class HeldGraph:
         self.run.launch()
         return self.run.result(), time.perf_counter() - begin
 
-    def _make_plan(self, method, task, share):
-        """Plan and allocate a Share; raises DoesNotFit."""
+    def _make_plan(self, method, task, part):
+        """Plan and allocate a part of tasks; raises DoesNotFit."""
         if self.planned[:2] != (task.method, task.order):
             self.prepared = None
         self.planned, self.run = (), None
         try:
             if self.prepared is None:
                 self.prepared = method.prepare(self.graph, task.order)
-            plan = plan_of_share(method, self.prepared, share, task.knobs)
+            plan = plan_of_part(method, self.prepared, part, task.knobs)
         except MemoryError as error:
             self.prepared = None
             raise DoesNotFit(str(error)) from error
@@ -278,35 +267,26 @@ of_this_process: WeakValueDictionary[str, Graph] = WeakValueDictionary()  # by t
 _lock = fork_safe_lock()
 
 
-def _find_graph(task, number, columns):
+def _find_graph(task, number, source):
     """The HeldGraph of the task for a GPU, which replaces that of another graph; None if the graph is missing."""
     with _lock:
         held = _held.get(number)
         if held is None or held.token != task.graph:
-            graph = columns if columns is not None else of_this_process.get(task.graph)
-            if graph is None and task.source is not None:
-                graph = _from_source(task)
+            graph = source if isinstance(source, Graph) else of_this_process.get(task.graph)
+            if graph is None:  # it may be held for another GPU
+                graph = next((kept.graph for kept in _held.values() if kept.token == task.graph), None)
+            if graph is None:
+                graph = _mapped(source)
             if graph is None:
                 return None
             _held[number] = held = HeldGraph(task.graph, graph)
         return held
 
 
-def _from_source(task):
-    """The graph as it is held for another GPU, or mapped; None if the source is missing or of another graph."""
-    graphs = [held.graph for held in _held.values() if held.token == task.graph]
-    graph = graphs[0] if graphs else _mapped(task.source)
-    return graph if graph is not None and graph.folder_state in (None, task.folder_state) else None
-
-
 def _mapped(source):
+    """The Graph of a Folder or SharedFile; None if it is missing."""
     try:
-        if not isinstance(source, SharedFile):
-            from tcgpu.formats import open_folder
-
-            return open_folder(source)
-        arrays = source.open()
-        return arrays and Graph(*arrays, validate=False)
+        return source and source.graph()
     except (OSError, GraphError):
         return None
 

@@ -1,11 +1,49 @@
-"""The folder in which tcgpu keeps what it compiled and downloaded."""
+"""The folder in which tcgpu keeps what it compiled and downloaded; files there that several processes may write.
 
+Such a file begins with a checksum. It is written under a temporary name and renamed.
+"""
+
+import hashlib
 import os
+import secrets
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
+
+CHECKSUM = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
     """Return the folder that TCGPU_CACHE names, or the user's cache folder for tcgpu on this system."""
     return Path(os.environ.get("TCGPU_CACHE") or platformdirs.user_cache_dir("tcgpu"))
+
+
+def writable(folder):
+    """Whether a folder is writable; creates it if it does not exist."""
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def read(path):
+    """What was written to a file; None if there is none, or if it is damaged."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    content = data[CHECKSUM:]
+    return content if hashlib.sha256(content).digest() == data[:CHECKSUM] else None
+
+
+def write(path, content):
+    """Write a file that `read` reads."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(hashlib.sha256(content).digest() + content)
+        os.replace(part, path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise

@@ -1,128 +1,94 @@
-"""Numba's cache of machine code on disk, made robust.
+"""The machine code of functions for the CPU, kept on disk.
 
-It is in the folder that NUMBA_CACHE_DIR names, else in `native` in the user's cache folder of tcgpu. Numba alone would
-keep it beside the source, where it stays when the package is removed. If there is no folder that can be written to,
-Numba raises an exception; here the code is then kept in a private temporary folder, or not at all. A damaged file makes
-Numba fail at every later run; here the function is compiled again and the file overwritten. Numba looks for changes in
-the function's own file alone, and here what it calls and uses from other modules counts, too. Files are replaced
-atomically and named by what they hold, so several processes may write at once.
+It is in the folder that NUMBA_CACHE_DIR names, else in `native` in the user's cache folder of tcgpu; if that cannot be
+written to, in a private temporary folder, or nowhere. Numba's own cache keeps it beside the source, where it stays when
+the package is removed, raises an exception if there is no folder, and fails at every run once a file is damaged. It
+looks for changes in the function's own file alone; here what it calls and uses from other modules counts, too.
 """
 
-import contextlib
 import functools
 import hashlib
 import logging
 import os
 import pickle
+import platform
 import stat
 import tempfile
+from contextlib import suppress
+from pathlib import Path
 
 import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from tcgpu.engines.cache_folder import cache_folder
+from tcgpu.engines.cache_folder import cache_folder, read, writable, write
 from tcgpu.engines.meaning import meaning
 
 log = logging.getLogger("tcgpu")
 
 
-def cached(function):
+def cached(dispatcher):
     """Keep the machine code of a Numba dispatcher on disk, if there is a folder for it; returns the dispatcher."""
-    try:
-        function._cache = _Cache(function.py_func)
-    except RuntimeError:  # Numba found no folder
-        default = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = _temporary_folder() or default
-        try:
-            with contextlib.suppress(RuntimeError):  # again no folder, or it has been removed, or its disk is full
-                function._cache = _Cache(function.py_func)
-        finally:
-            numba.config.CACHE_DIR = default
-    return function
+    folder = _folder()
+    if folder is not None:
+        dispatcher._cache = _Cache(dispatcher.py_func, folder)
+    return dispatcher
 
 
-_named, _beside_the_source, _user_wide, *_others = FunctionCache._impl_class._locator_classes  # Numba's folders
+class _Cache(NullCache):
+    """The kept machine code of one function, a file for each key.
 
-
-class _UsersFolder(_user_wide):
-    """A folder for the functions of a source file, in the user's cache folder of tcgpu instead of Numba's."""
-
-    def get_cache_path(self):
-        return str(cache_folder() / "native" / os.path.basename(self._cache_path))
-
-
-class _Content(FunctionCache._impl_class):
-    """What is kept of a compiled function, as Numba does it, and in which folder."""
-
-    _locator_classes = [_named, _UsersFolder, *_others]
-
-
-class _Files(IndexDataCacheFile):
-    """A file for each key of a function, named by the key: one that is damaged, or holds another key's, is missing.
-
-    Numba alone numbers the files, in an index. What then holds other code than the index says, because two processes
-    wrote at once or one was ended between its two files, would be run.
+    The key is Python's version and Numba's, the types, the processor, and what the function is and reaches.
     """
 
-    def save(self, key, data):
-        content = dumps((key, data))
-        self._save_data(self._name(key), (hashlib.sha256(content).digest(), content))
+    def __init__(self, function, folder):
+        self.function, self.folder = function, folder
 
-    def load(self, key):
-        try:
-            checksum, content = self._load_data(self._name(key))
-            if hashlib.sha256(content).digest() == checksum:
-                kept, data = pickle.loads(content)
-                return data if kept == key else None
-        except FileNotFoundError:
-            pass
-        except Exception as error:  # a damaged pickle may raise anything
-            log.debug("%s: damaged, compiled again: %r", self._name(key), error)
+    def _key_and_path(self, signature, codegen):
+        versions = platform.python_version(), numba.__version__
+        key = versions, signature, codegen.magic_tuple(), meaning(self.function)
+        return key, self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:40]}.nbc"
+
+    def load_overload(self, signature, target_context):
+        target_context.refresh()
+        key, path = self._key_and_path(signature, target_context.codegen())
+        content = read(path)
+        if content is not None:
+            try:
+                kept, result = pickle.loads(content)
+                return CompileResult._rebuild(target_context, *result) if kept == key else None
+            except Exception as error:  # other versions of what Numba uses
+                log.debug("%s: compiled again: %r", path, error)
         return None
 
-    def _name(self, key):
-        return self._data_name_pattern.format(number=int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:8]))
-
-
-class _Cache(FunctionCache):
-    """Numba's cache of one function's machine code."""
-
-    _impl_class = _Content
-
-    def __init__(self, function):
-        super().__init__(function)
-        self._cache_file = _Files(self._cache_path, self._impl.filename_base, None)
-
-    def _index_key(self, sig, codegen):
-        """Numba's version, the types, the processor, and what the function is and reaches.
-
-        Numba's own key has the values of closures, of which compiled functions differ in each process.
-        """
-        return numba.__version__, sig, codegen.magic_tuple(), meaning(self._py_func)
-
-    def save_overload(self, sig, data):
+    def save_overload(self, signature, result):
         """Write the code; if that fails (a full disk), the next run compiles again."""
+        if result.library.has_dynamic_globals:  # addresses of this process
+            return
+        key, path = self._key_and_path(signature, result.codegen)
         try:
-            super().save_overload(sig, data)
+            write(path, dumps((key, result._reduce())))
         except Exception as error:
-            log.debug("%s: not written: %r", self.cache_path, error)
+            log.debug("%s: not written: %r", path, error)
 
 
 @functools.cache
-def _temporary_folder():
-    """The path of this user's private temporary folder for machine code, or None; logs it once."""
+def _folder():
+    """The folder for machine code, or None; logs it once if that is not the usual one."""
+    named = numba.config.CACHE_DIR
+    usual = Path(named) if named else cache_folder() / "native"
+    if writable(usual):
+        return usual
     why = "no folder for compiled code can be written to"
-    try:
-        folder = os.path.join(tempfile.gettempdir(), f"numba-tcgpu-{os.geteuid()}")
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
-        found = os.lstat(folder)  # another user may have made it, and code from there would be run
+    with suppress(OSError, AttributeError):  # no temporary folder; a system without user numbers
+        folder = Path(tempfile.gettempdir(), f"numba-tcgpu-{os.geteuid()}")
+        with suppress(FileExistsError):
+            folder.mkdir(0o700)
+        found = folder.lstat()  # another user may have made it, and code from there would be run
         private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
-        if private and os.access(folder, os.W_OK | os.X_OK):
+        if private and writable(folder):
             log.warning("tcgpu: %s; it is kept in %s (NUMBA_CACHE_DIR names another folder)", why, folder)
             return folder
-    except (OSError, AttributeError):  # no temporary folder; a system without user numbers
-        pass
     log.warning("tcgpu: %s; every process compiles again (NUMBA_CACHE_DIR names another folder)", why)
     return None

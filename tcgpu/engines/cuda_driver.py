@@ -120,21 +120,19 @@ class Event:
 # ------------------------------------------------------------------------------------------------------------- kernels
 
 
-class Code:
-    """The machine code of a kernel, loaded into the driver, for all devices of one compute capability."""
+def load(image):
+    """The kernel of an Image, loaded into the driver for all devices of its compute capability."""
+    library = _call(driver.cuLibraryLoadData, image.cubin, [], [], 0, [], [], 0)
+    return _call(driver.cuLibraryGetKernel, library, image.entry.encode())
 
-    def __init__(self, image):
-        self._library = _call(driver.cuLibraryLoadData, image.cubin, [], [], 0, [], [], 0)
-        self._kernel = _call(driver.cuLibraryGetKernel, self._library, image.entry.encode())
 
-    def function(self, device):
-        """The driver's function for this thread's device, with the maximum of dynamic shared memory allowed."""
-        names = driver.CUfunction_attribute
-        static = _call(driver.cuKernelGetAttribute, names.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, self._kernel, device)
-        room = attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") - static
-        most = names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        _call(driver.cuKernelSetAttribute, most, room, self._kernel, device)
-        return _call(driver.cuKernelGetFunction, self._kernel)
+def function(kernel, device):
+    """The function of a loaded kernel for this thread's device, with the maximum of dynamic shared memory allowed."""
+    names = driver.CUfunction_attribute
+    static = _call(driver.cuKernelGetAttribute, names.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel, device)
+    room = attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") - static
+    _call(driver.cuKernelSetAttribute, names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, room, kernel, device)
+    return _call(driver.cuKernelGetFunction, kernel)
 
 
 def passed(signature, args):
@@ -164,7 +162,7 @@ def _arrays(signature):
 
 
 class Launcher:
-    """Launches a kernel with one signature on one device. function: from `Code.function`; cooperative: see `Kernel`."""
+    """Launches a kernel with one signature on one device. function: from `function`; cooperative: see `Kernel`."""
 
     def __init__(self, function, signature, cooperative=False):
         self.function, self.cooperative = function, cooperative

@@ -5,6 +5,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -39,49 +40,41 @@ def this_gpu():
 
 
 class CompiledKernel:
-    """A kernel's machine code: for each signature and compute capability, compiled at the first launch that needs it.
+    """The machine code of a `runtime.Kernel`, compiled for each signature and GPU at the first launch that needs it."""
 
-    Parameters are those of `runtime.Kernel`.
-    """
-
-    def __init__(self, py_func, signatures, most_threads=None, cooperative=False):
-        self.py_func, self.signatures, self.most_threads = py_func, signatures, most_threads
-        self.cooperative = cooperative
-        self._lock, self._code = threading.Lock(), {}  # (signature, compute capability) -> Code
-        self._launchers = {}  # device -> {signature: Launcher}
+    def __init__(self, kernel):
+        self.kernel, self._lock = kernel, threading.Lock()
+        self._code = {}  # (signature, compute capability) -> what `cuda_driver.load` returns
+        self._launchers = {}  # (signature, device) -> Launcher
 
     def launch(self, blocks, threads, args, shared=0, stream=None):
-        launcher, values = self._launcher(args)
-        launcher.launch(blocks, threads, values, shared, stream.handle if stream else 0)
-
-    def _launcher(self, args):
-        """The Launcher on this thread's device for the signature that matches the arguments, and what it passes."""
-        known = self._launchers.setdefault(this_gpu(), {})
-        for signature in self.signatures:
+        for signature in self.kernel.signatures:
             values = cuda_driver.passed(signature, args)
             if values is not None:
-                return known.get(signature) or self._compiled(signature), values
-        name = self.py_func.__name__
+                return self._launcher(signature).launch(blocks, threads, values, shared, stream.handle if stream else 0)
+        name, signatures = self.kernel.py_func.__name__, " or ".join(self.kernel.signatures)
         given = ", ".join(f"{arg.dtype} {arg.shape}" if hasattr(arg, "shape") else type(arg).__name__ for arg in args)
-        raise TypeError(f"kernel {name} takes {' or '.join(self.signatures)}, not ({given})")
+        raise TypeError(f"kernel {name} takes {signatures}, not ({given})")
 
-    def _compiled(self, signature):
-        """The Launcher for a signature on this thread's device, compiled at its first use."""
-        device = this_gpu()
-        capability = cuda_driver.compute_capability(device)
+    def _launcher(self, signature):
+        """The Launcher for a signature on this thread's device."""
+        key = signature, this_gpu()
+        return self._launchers.get(key) or self._compiled(*key)
+
+    def _compiled(self, signature, device):
+        kernel, capability = self.kernel, cuda_driver.compute_capability(device)
         with self._lock:
-            code = self._code.get((signature, capability))
-            if code is None:
-                image = kernel_compiler.image(self.py_func, signature, capability, self.most_threads)
-                code = self._code[signature, capability] = cuda_driver.Code(image)
-            launchers = self._launchers.setdefault(device, {})
-            if signature not in launchers:
-                launchers[signature] = cuda_driver.Launcher(code.function(device), signature, self.cooperative)
-            return launchers[signature]
+            if (signature, capability) not in self._code:
+                image = kernel_compiler.image(kernel.py_func, signature, capability, kernel.most_threads)
+                self._code[signature, capability] = cuda_driver.load(image)
+            if (signature, device) not in self._launchers:
+                function = cuda_driver.function(self._code[signature, capability], device)
+                self._launchers[signature, device] = cuda_driver.Launcher(function, signature, kernel.cooperative)
+            return self._launchers[signature, device]
 
     def all_launchers(self):
         """Those of all signatures on this thread's device."""
-        return [self._compiled(signature) for signature in self.signatures]
+        return map(self._launcher, self.kernel.signatures)
 
 
 def _sleep(microseconds):
@@ -158,18 +151,16 @@ class Engine(Staged):
 
     def __init__(self):
         self._compiled_ahead = set()  # kernels that were passed to `compile_ahead`
-        self._sleep = CompiledKernel(_sleep, ("void(int64)",))
+        sleep = {"py_func": _sleep, "signatures": ("void(int64)",), "most_threads": None, "cooperative": False}
+        self._sleep = CompiledKernel(SimpleNamespace(**sleep))
 
     def launch(self, kernel, blocks, threads, args, shared, stream):
         self._of(kernel).launch(blocks, threads, args, shared, stream)
 
     def _of(self, kernel):
         """The CompiledKernel of a Kernel."""
-        found = kernel.compiled.get(self.name)
-        if found is None:
-            new = CompiledKernel(kernel.py_func, kernel.signatures, kernel.most_threads, kernel.cooperative)
-            found = kernel.compiled.setdefault(self.name, new)  # another thread may have come first
-        return found
+        found = kernel.compiled.get(self.name)  # another thread may come first with a new one
+        return found or kernel.compiled.setdefault(self.name, CompiledKernel(kernel))
 
     def blocks_at_a_time(self, kernel, threads, shared, device):
         launchers = self._of(kernel).all_launchers()

@@ -16,7 +16,8 @@ from numba import cuda
 from numba.cuda import types
 from numba.cuda.extending import errors, intrinsic
 
-from tcgpu.engines.integers import OPERATIONS, Integers, call
+from tcgpu.engines.integers import call
+from tcgpu.engines.kernel_language import OPERATIONS, KernelTransformer
 
 POSITIONS = {"threadIdx", "blockIdx", "blockDim", "gridDim"}
 UINT32_VALUES = {"laneid", "warpsize"}
@@ -61,29 +62,19 @@ def result_type(name, kinds, literals=(), kept=False):
 @cache
 def helper(name, literals):
     """The function that computes an operation. Its arguments are the operands that are None in `literals`."""
-    if name == "bound":
-        return intrinsic(_bound)
-    if name in SIGNED_CALLS:
-        return intrinsic(_match if name == "match_any_sync" else _shuffle(getattr(cuda, name)))
-    if name == "narrow":
-        return intrinsic([_narrow_by_one, _narrow_by_two, _narrow_by_three][len(literals) - 2])
-    return intrinsic(_one_operand(name, literals) if literals.count(None) == 1 else _two_operands(name))
+    typing = {"bound": _bound, "narrow": _narrow} | dict.fromkeys(SIGNED_CALLS, _signed)
 
+    def typed(context, *given):
+        return typing.get(name, _typed)(context, name, literals, [types.unliteral(each) for each in given])
 
-def _one_operand(name, literals):
-    def typing(context, x):
-        return _typed(context, name, literals, [types.unliteral(x)])
-
-    typing.__qualname__ = name
-    return typing
-
-
-def _two_operands(name):
-    def typing(context, x, y):
-        return _typed(context, name, (None, None), [types.unliteral(x), types.unliteral(y)])
-
-    typing.__qualname__ = name
-    return typing
+    of_operands = {
+        1: lambda context, a: typed(context, a),
+        2: lambda context, a, b: typed(context, a, b),
+        3: lambda context, a, b, c: typed(context, a, b, c),
+        4: lambda context, a, b, c, d: typed(context, a, b, c, d),
+    }[literals.count(None)]
+    of_operands.__qualname__ = name
+    return intrinsic(of_operands)
 
 
 def _typed(context, name, literals, given):
@@ -194,61 +185,42 @@ CODE = {
 # ---------------------------------------------------------------------------------------------------------------- range
 
 
-def _bound(context, x):
+def _bound(context, name, literals, given):
     """A bound of a range: int64, or uint64."""
-    kind = types.uint64 if types.unliteral(x) == types.uint64 else types.int64
-    return kind(x), lambda context, builder, signature, values: context.cast(builder, values[0], x, kind)
+    kind = types.uint64 if given[0] == types.uint64 else types.int64
+    return _first_cast(given, kind)
 
 
-def _narrow_by_one(context, x, a):
-    return _narrow(x, a)
+def _narrow(context, name, literals, given):
+    """The variable of a range, with the common type of its bounds, which come after it."""
+    return _first_cast(given, result_type("range", given[1:]))
 
 
-def _narrow_by_two(context, x, a, b):
-    return _narrow(x, a, b)
-
-
-def _narrow_by_three(context, x, a, b, c):
-    return _narrow(x, a, b, c)
-
-
-def _narrow(x, *bounds):
-    """The variable of a range, with the common type of its bounds."""
-    kind = result_type("range", [types.unliteral(bound) for bound in bounds])
-    return kind(x, *bounds), lambda context, builder, signature, values: context.cast(builder, values[0], x, kind)
+def _first_cast(given, kind):
+    return kind(*given), lambda context, builder, _, values: context.cast(builder, values[0], given[0], kind)
 
 
 # ---------------------------------------------------------------------------------------- functions of signed integers
 
 
-def _shuffle(function):
-    """A shuffle of 32 or 64 bits that returns its argument's type."""
+def _signed(context, name, literals, given):
+    """Call a shuffle or match with the bits of its second argument as a signed integer.
 
-    def typing(context, mask, value, lane):
-        return _signed(context, function, types.unliteral(value), mask, value, lane)
-
-    typing.__qualname__ = function.__name__
-    return typing
-
-
-def _match(context, mask, value):
-    return _signed(context, cuda.match_any_sync, types.uint32, mask, value)
-
-
-def _signed(context, function, kind, mask, value, *rest):
-    """Call a function of `cuda` with the bits of its second argument as a signed integer; cast the result to `kind`."""
-    given = types.unliteral(value)
-    taken = getattr(types, given.name.removeprefix("u")) if isinstance(given, types.Integer) else given
-    signature = context.resolve_function_type(function, (mask, taken, *rest), {})
-    function = context.resolve_value_type(function)
+    A shuffle, of 32 or 64 bits, returns its argument's type.
+    """
+    taken = list(given)
+    if isinstance(taken[1], types.Integer):
+        taken[1] = getattr(types, taken[1].name.removeprefix("u"))
+    kind = given[1] if name in SHUFFLES else types.uint32
+    signature = context.resolve_function_type(getattr(cuda, name), tuple(taken), {})
+    function = context.resolve_value_type(getattr(cuda, name))
 
     def generate(context, builder, _, values):
-        typed = zip(values, (mask, value, *rest), signature.args, strict=True)
-        arguments = [context.cast(builder, *each) for each in typed]
+        arguments = [context.cast(builder, *each) for each in zip(values, given, signature.args, strict=True)]
         found = context.get_function(function, signature)(builder, arguments)
         return context.cast(builder, found, signature.return_type, kind)
 
-    return kind(mask, value, *rest), generate
+    return kind(*given), generate
 
 
 def continues(body):
@@ -260,7 +232,7 @@ def continues(body):
     return False
 
 
-class CompiledIntegers(Integers):
+class CompiledIntegers(KernelTransformer):
     """Replaces each integer operation by a call of a `helper`.
 
     `helpers`: name of a helper -> (operation, for each operand its value if it is a literal, else None). Literals are
@@ -290,18 +262,11 @@ class CompiledIntegers(Integers):
         if value is not None:
             return ast.copy_location(ast.Constant(value), node)
         self.generic_visit(node)
-        if type(node.op) not in OPERATIONS:
-            return node
-        return self.operation(OPERATIONS[type(node.op)], [node.left, node.right], node)
+        operands = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
+        name = OPERATIONS.get(type(node.op))
+        return self.operation(name, operands, node) if name in CODE else node
 
-    def visit_UnaryOp(self, node):
-        value = self.literal(node)
-        if value is not None:
-            return ast.copy_location(ast.Constant(value), node)
-        self.generic_visit(node)
-        if not isinstance(node.op, (ast.USub, ast.Invert)):
-            return node
-        return self.operation(OPERATIONS[type(node.op)], [node.operand], node)
+    visit_UnaryOp = visit_BinOp
 
     def visit_AugAssign(self, node):
         self.generic_visit(node)

@@ -20,43 +20,11 @@ integers in 64 bits (`integer_operations`); the simulator, because a Python `int
 """
 
 import ast
-import operator
 from functools import cache
-from types import ModuleType
 
 import numpy as np
 
 from tcgpu.engines.kernel_language import KernelTransformer
-
-OPERATIONS = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.LShift: "lshift",
-    ast.RShift: "rshift", ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor", ast.USub: "neg", ast.UAdd: "pos",
-    ast.Invert: "invert",
-}  # fmt: skip
-OF_LITERALS = OPERATIONS | {ast.Pow: "pow"}
-
-
-class Integers(KernelTransformer):
-    """The base class of both rewritings: knows literals, and calls of Python's own functions."""
-
-    def literal(self, node):
-        """The value of a literal, a constant of a module, or an expression of these; None for any other node."""
-        value = self.named(node)
-        if isinstance(node, ast.Constant):
-            value = node.value
-        elif isinstance(node, ast.Attribute) and isinstance(self.named(node.value), ModuleType):
-            value = getattr(self.named(node.value), node.attr, None)
-        elif isinstance(node, (ast.UnaryOp, ast.BinOp)) and type(node.op) in OF_LITERALS:
-            operands = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
-            operands = [self.literal(operand) for operand in operands]
-            value = None if None in operands else getattr(operator, OF_LITERALS[type(node.op)])(*operands)
-        return value if type(value) is int else None
-
-    def calls(self, node, *builtins):
-        """Whether the node is a call of one of these Python built-ins."""
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or node.keywords:
-            return False
-        return node.func.id in builtins and node.func.id not in self.local | set(self.names)
 
 
 def call(name, arguments, place):
@@ -64,7 +32,11 @@ def call(name, arguments, place):
     return ast.fix_missing_locations(ast.copy_location(ast.Call(ast.Name(name, ast.Load()), arguments, []), place))
 
 
-class SimulatedIntegers(Integers):
+# the parts of a node in which a literal, without another operand, is an int64
+TYPED = {ast.Assign: ["value"], ast.For: ["iter"], ast.Return: ["value"], ast.IfExp: ["body", "orelse"]}
+
+
+class SimulatedIntegers(KernelTransformer):
     """Gives Python `int` values the types that they have in a compiled kernel."""
 
     def typed(self, node):
@@ -74,24 +46,10 @@ class SimulatedIntegers(Integers):
             return node
         return node if self.literal(node) is None else call("__int64", [node], node)
 
-    def visit_Assign(self, node):
-        self.generic_visit(node)
-        node.value = self.typed(node.value)
-        return node
-
-    def visit_For(self, node):
-        self.generic_visit(node)
-        node.iter = self.typed(node.iter)
-        return node
-
-    def visit_Return(self, node):
-        self.generic_visit(node)
-        node.value = node.value and self.typed(node.value)
-        return node
-
-    def visit_IfExp(self, node):
-        self.generic_visit(node)
-        node.body, node.orelse = self.typed(node.body), self.typed(node.orelse)
+    def generic_visit(self, node):
+        super().generic_visit(node)
+        for field in TYPED.get(type(node), ()):
+            setattr(node, field, self.typed(getattr(node, field)))
         return node
 
     def visit_Call(self, node):

@@ -4,9 +4,8 @@ Only this module and `integer_operations` import `numba.cuda`, to compile a kern
 the folder never imports it.
 
 The key of a cubin is a digest of the bytecode of the kernel and of every device function it calls, the constants they
-use, the signature, the compute capability, and the versions of the compilers. A file holds a checksum of its content.
-It is written under a temporary name and renamed, so that several processes may write the same file at once; a damaged
-file is compiled again and replaced.
+use, the signature, the compute capability, and the versions of the compilers. Several processes may write the same file
+at once (see `cache_folder`); a damaged file is compiled again and replaced.
 """
 
 import atexit
@@ -14,17 +13,14 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
-import json
 import logging
 import os
 import platform
 import re
-import secrets
 import subprocess
 import sys
 import time
 import traceback
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
@@ -34,7 +30,7 @@ from unittest.mock import patch
 import numpy as np
 
 from tcgpu.cpu_costs import MANY_KERNELS
-from tcgpu.engines.cache_folder import cache_folder
+from tcgpu.engines.cache_folder import cache_folder, read, writable, write
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.kernel_language import (
     CallersFunction,
@@ -50,7 +46,6 @@ from tcgpu.engines.meaning import all_names, meaning
 
 log = logging.getLogger("tcgpu")
 
-MAGIC = b"tcgpu cubin 1\n"
 COMPILERS = ("numba-cuda", "numba", "llvmlite", "cuda-bindings", "nvidia-nvvm", "nvidia-nvjitlink", "numpy")
 
 
@@ -92,7 +87,7 @@ def folder():
 
 def digest(function, signature, capability, most_threads=None):
     """The key of a compiled kernel: 40 hexadecimal digits."""
-    parts = [MAGIC, signature, capability, most_threads, platform.python_version(), versions(), _rewriting()]
+    parts = [signature, capability, most_threads, platform.python_version(), versions(), _rewriting()]
     parts.append(meaning(function))
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:40]
 
@@ -121,28 +116,18 @@ def version(package):
 
 def _read(path):
     """The Image in a file; None if there is none, or if it is damaged."""
-    try:
-        data = path.read_bytes()
-    except OSError:
+    content = read(path)
+    if content is None:
         return None
-    checksum, content = data[len(MAGIC) : len(MAGIC) + 32], data[len(MAGIC) + 32 :]
-    if not data.startswith(MAGIC) or hashlib.sha256(content).digest() != checksum:
-        return None
-    heading, _, cubin = content.partition(b"\n")
-    return Image(json.loads(heading)["entry"], cubin)
+    entry, _, cubin = content.partition(b"\n")
+    return Image(entry.decode(), cubin)
 
 
 def _write(path, image):
     """Write an Image to the folder; if that fails, log it once in a process."""
-    content = json.dumps({"entry": image.entry}).encode() + b"\n" + image.cubin
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(MAGIC + hashlib.sha256(content).digest() + content)
-        os.replace(part, path)
+        write(path, f"{image.entry}\n".encode() + image.cubin)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink()
         _say_once(f"compiled kernels are not kept, and each process compiles them anew: {path.parent}: {error}")
 
 
@@ -173,7 +158,7 @@ def compile_ahead(kernels, capability):
         if path not in _under_way and not path.exists():
             missing[path] = f"{kernel.__module__}:{kernel.__name__}"
     processes = min(MOST_PROCESSES, os.cpu_count() // 2, len(missing) // 2)
-    if len(missing) < MANY_KERNELS or processes < 2 or not _writable(folder()):
+    if len(missing) < MANY_KERNELS or processes < 2 or not writable(folder()):
         return
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)}
     for number in range(processes):
@@ -200,13 +185,6 @@ def _wait_for(path):
     while not path.exists() and process.poll() is None:
         time.sleep(0.003)
     return _read(path)
-
-
-def _writable(path):
-    """Whether a folder is writable; creates it if it does not exist."""
-    with suppress(OSError):
-        path.mkdir(parents=True, exist_ok=True)
-    return path.is_dir() and os.access(path, os.W_OK)
 
 
 @atexit.register
@@ -330,16 +308,10 @@ def numba_cuda():
     NumPy 2.5 has removed a name that numba-cuda 0.30 uses in a module that it imports at its first compilation. The
     name is there while that module is imported, and gone afterwards.
     """
-    if hasattr(np, "row_stack"):
+    with patch.object(np, "row_stack", np.vstack, create=True):
         from numba import cuda
-    else:
-        np.row_stack = np.vstack
-        try:
-            from numba import cuda
 
-            importlib.import_module("numba.cuda.np.arrayobj")
-        finally:
-            del np.row_stack
+        importlib.import_module("numba.cuda.np.arrayobj")
     return cuda
 
 

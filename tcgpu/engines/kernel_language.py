@@ -6,6 +6,7 @@ it is only a name: the simulator puts a `SimulatedCuda` in its place, the compil
 
 import ast
 import inspect
+import operator
 import re
 import textwrap
 from functools import cache
@@ -113,6 +114,14 @@ def source_tree(function):
     return tree
 
 
+OPERATIONS = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.LShift: "lshift",
+    ast.RShift: "rshift", ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor", ast.USub: "neg", ast.UAdd: "pos",
+    ast.Invert: "invert",
+}  # fmt: skip
+OF_LITERALS = OPERATIONS | {ast.Pow: "pow"}
+
+
 class KernelTransformer(ast.NodeTransformer):
     """Reads or rewrites the `source_tree` of a kernel or device function, whose names it looks up."""
 
@@ -133,6 +142,25 @@ class KernelTransformer(ast.NodeTransformer):
         value = self.named(call.func)
         return value.py_func if is_device_function(value) else None
 
+    def literal(self, node):
+        """The value of a literal, a constant of a module, or an expression of these; None for any other node."""
+        value = self.named(node)
+        if isinstance(node, ast.Constant):
+            value = node.value
+        elif isinstance(node, ast.Attribute) and isinstance(self.named(node.value), ModuleType):
+            value = getattr(self.named(node.value), node.attr, None)
+        elif isinstance(node, (ast.UnaryOp, ast.BinOp)) and type(node.op) in OF_LITERALS:
+            operands = [node.operand] if isinstance(node, ast.UnaryOp) else [node.left, node.right]
+            operands = [self.literal(operand) for operand in operands]
+            value = None if None in operands else getattr(operator, OF_LITERALS[type(node.op)])(*operands)
+        return value if type(value) is int else None
+
+    def calls(self, node, *builtins):
+        """Whether the node is a call of one of these Python built-ins."""
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or node.keywords:
+            return False
+        return node.func.id in builtins and node.func.id not in self.local | set(self.names)
+
 
 def compiled_tree(tree, function):
     """The code of a rewritten `source_tree`; tracebacks show the function's own lines."""
@@ -147,9 +175,6 @@ def compiled_tree(tree, function):
 # then its size, address, shape and strides. A number is packed into eight bytes, of which the code reads the lower.
 ARRAY = "qqqqQ"
 NUMBERS = {"bool": "q", "int32": "q", "uint32": "q", "int64": "q", "uint64": "Q", "float64": "d"}
-BITS = {"bool": 8, "int32": 32, "uint32": 32, "int64": 64, "uint64": 64, "float64": 64}
-
-_PARAMETER = re.compile(r"(\w+)(?:\[([:,1 ]*)\])?\s*(?:,|$)")
 
 
 class Parameter(NamedTuple):
@@ -166,7 +191,7 @@ class Parameter(NamedTuple):
     @property
     def bits(self):
         """The widths of the numbers that the compiled code has for it."""
-        return [64] * len(self.form) if self.dimensions else [BITS[self.dtype.name]]
+        return [64] * len(self.form) if self.dimensions else [8 * self.dtype.itemsize]
 
 
 @cache
@@ -175,14 +200,13 @@ def parameters(signature):
     inside = re.fullmatch(r"\s*void\s*\((.*)\)\s*", signature, re.DOTALL)
     if not inside:
         raise ValueError(f"a kernel's signature is void(...), not {signature!r}")
-    found, text, at = [], inside[1].strip(), 0
-    while at < len(text):
-        match = _PARAMETER.match(text, at)
+    found, inside = [], inside[1].strip().removesuffix(",")
+    for text in re.split(r",(?![^[]*\])", inside) if inside else ():
+        match = re.fullmatch(r"\s*(\w+)(?:\[([:,1 ]*)\])?\s*", text)
         if not match:
-            raise ValueError(f"expected a type like int64 or int32[::1] at {text[at:]!r} of {signature!r}")
-        name, dimensions = match[1].replace("boolean", "bool"), match[2]
-        found.append(Parameter(np.dtype(name), 0 if dimensions is None else dimensions.count(",") + 1))
-        at = match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip())
+            raise ValueError(f"expected a type like int64 or int32[::1] at {text!r} of {signature!r}")
+        dtype, dimensions = match[1].replace("boolean", "bool"), match[2]
+        found.append(Parameter(np.dtype(dtype), 0 if dimensions is None else dimensions.count(",") + 1))
     return tuple(found)
 
 

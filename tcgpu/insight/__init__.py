@@ -114,9 +114,10 @@ def trace_plan(plan, gpu: Gpu = PROBED, faults: bool = False) -> tuple[list[Laun
             if not isinstance(step, Step):
                 run.run(step) if faults else step.run(run.arrays)
                 continue
-            shape = step.blocks, step.threads, step.shared
-            recorder = run.launch_of(step, CheckedRecorder) if faults else Recorder(*shape)
-            launches.append(_traced(recorder, step.kernel, *shape, step.values(run.arrays), stage, gpu))
+            shape = step.blocks, step.threads
+            recorder = run.launch_of(step, CheckedRecorder) if faults else Recorder(*shape, step.shared)
+            known = {"shared": step.shared, "stage": stage, "gpu": gpu, "recorder": recorder}
+            launches.append(trace_launch(step.kernel, *shape, *step.values(run.arrays), **known))
             for fault in recorder.faults.values() if faults else ():
                 if fault.ends:
                     raise KernelError(str(fault))
@@ -125,14 +126,13 @@ def trace_plan(plan, gpu: Gpu = PROBED, faults: bool = False) -> tuple[list[Laun
 
 
 def trace_launch(
-    kernel, blocks: int, threads: int, *args, shared: int = 0, stage: str = "count", gpu: Gpu = PROBED
+    kernel, blocks: int, threads: int, *args, shared: int = 0, stage: str = "count", gpu: Gpu = PROBED, recorder=None
 ) -> Launch:
-    """Run one kernel on NumPy arrays, which it changes, and trace it; `shared`: bytes of dynamic shared memory."""
-    return _traced(Recorder(blocks, threads, shared), kernel, blocks, threads, shared, args, stage, gpu)
+    """Run one kernel on NumPy arrays, which it changes, and trace it; `shared`: bytes of dynamic shared memory.
 
-
-def _traced(recorder, kernel, blocks, threads, shared, args, stage, gpu):
-    """The Launch of a kernel that a Recorder runs."""
+    recorder: a Recorder of its shape that runs it.
+    """
+    recorder = recorder or Recorder(blocks, threads, shared)
     at_a_time = gpu.sms * gpu.resident_blocks(threads, shared, registers_of(kernel.__name__))
     recorder.simulate(kernel.py_func, kernel.typed(args), at_a_time)
     return Launch(stage, kernel.__name__, blocks, threads, shared, recorder.events(), gpu)

@@ -104,13 +104,8 @@ def touched_in(since, weight):
 
 def beside(sector, block):
     """For each row of Sectors whether the block also touches the other sector of the same 64 bytes."""
-    order = np.lexsort((sector, block))
-    of_two = sector[order] >> 1
-    begins = np.flatnonzero(np.diff(of_two, prepend=-1) | np.diff(block[order], prepend=-1))
-    lengths = np.diff(begins, append=order.size)
-    found = np.zeros(order.size, bool)
-    found[order] = repeat(sector[order[begins]] != sector[order[begins + lengths - 1]], lengths)
-    return found
+    row = block.astype(np.int64) << 44 | sector
+    return np.isin(row ^ 1, row)
 
 
 def other_blocks(sector, block, weight, first, fresh):

@@ -2,8 +2,8 @@
 
 First the method's source is read for Python that no GPU runs. Then it runs on graphs that are difficult in one way
 each, with launches of many shapes, in the simulator, which looks for the faults that `tcgpu.insight.faults` lists. Its
-counts are compared with a product of sparse matrices. Then its kernels are compiled for three compute capabilities,
-where a compiler is installed, and run on the GPUs that there are: NVIDIA's, and any other by WebGPU.
+counts are compared with those of the CPU. Then its kernels are compiled for three compute capabilities, where a
+compiler is installed, and run on the GPUs that there are: NVIDIA's, and any other by WebGPU.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tcgpu import hardware
+from tcgpu import cpu, hardware
 from tcgpu.engines import kernel_compiler, runtime
 from tcgpu.errors import MethodError, MissingPackage, TcgpuError, needing
 from tcgpu.generators import barabasi_albert, clique, empty, path, star
@@ -71,15 +71,6 @@ def reference_graphs() -> dict[str, Graph]:
         "skewed": barabasi_albert(60, 4, seed=2),
         "ids past 65,536": Graph.from_edges(far, ends, 70_000),
     }
-
-
-def triangles_of(graph: Graph) -> int:
-    """Count the triangles of a graph by the sets of each column's rows."""
-    edges = list(zip(*(ends.tolist() for ends in graph.edges()), strict=True))
-    columns: dict[int, set] = {}
-    for i, j in edges:
-        columns.setdefault(j, set()).add(i)
-    return sum(len(columns.get(i, set()) & columns[j]) for i, j in edges)
 
 
 def most_rounds(graph: Graph) -> int:
@@ -400,7 +391,7 @@ class Check:
             count = checked.run_all()
         found = [Problem(fault.kind, str(fault), fault=fault) for fault in checked.faults]
         found.sort(key=lambda problem: problem.kind == "unwritten")  # often only the trace that a race leaves
-        expected = triangles_of(graph)
+        expected = cpu.count(graph)
         if count != expected and not any(fault.ends for fault in checked.faults):
             says = f"it counts {_many(count, 'triangle')}, there are {expected:,}"
             by_each = count == expected * self.threads(knobs) > expected
@@ -477,7 +468,7 @@ class Check:
         where = f"{device.name} by WebGPU" if device else "the GPU"
         runs, refusal = 0, ""
         for name, graph in self.graphs.items():
-            expected = triangles_of(graph)
+            expected = cpu.count(graph)
             for shape in [{}, *self.shapes()]:
                 try:
                     with on_engine(self.method, engine):
@@ -500,10 +491,10 @@ def _compiler_says(error):
     """What a compiler's error says in a line, and the place: the last error that it quotes, else its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     quoted = [line.partition("Error: ")[2] for line in lines if "Error: " in line and "Error: Failed in" not in line]
-    told = [line for line in lines if not line.startswith(("Failed in", "-", "["))]
+    said = [line for line in lines if not line.startswith(("Failed in", "-", "["))]
     places = [note.removeprefix("in ") for note in getattr(error, "__notes__", ()) if note.startswith("in File")]
     calls = [f"there is no {line[4:]} for these types" for line in lines if line.startswith(">>> ")]
-    says = quoted[-1] if quoted else [*calls, *told, type(error).__name__][0]
+    says = quoted[-1] if quoted else [*calls, *said, type(error).__name__][0]
     return " ".join([says, *(f"({place})" for place in places)])
 
 

@@ -107,11 +107,6 @@ class Estimate:
             "sampled": sum(kernel.sampled for kernel in self.kernels),
         }  # fmt: skip
 
-    @property
-    def caution(self) -> str:
-        """See `caution_for`."""
-        return caution_for(self.gpu)
-
     def __repr__(self):
         return repr(Estimates([self]))
 
@@ -133,7 +128,7 @@ class Estimates(list):
 
     def cautions(self) -> list[str]:
         """Return what to know of these estimates, each once."""
-        return sorted({each.caution for each in self} - {""})
+        return sorted({caution_for(each.gpu) for each in self} - {""})
 
     def __repr__(self):
         return "\n".join([repr(self.rows()), *self.cautions()])

@@ -46,7 +46,7 @@ from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
 from tcgpu.insight.events import MEMORY_SHIFT, SHARED
 from tcgpu.insight.lanes import InstrumentedCuda, owner_of
 from tcgpu.insight.mistakes import explained, sentence
-from tcgpu.insight.races import Accesses, first_race, is_told, unordered
+from tcgpu.insight.races import Accesses, first_race, is_known, unordered
 from tcgpu.insight.recorder import Recorder, TracedBlock, TracedLane
 from tcgpu.insight.rewriting import LANE, SITES, Function, Site
 from tcgpu.insight.shadow_memory import CheckedBlock, CheckedLane, Written
@@ -103,7 +103,7 @@ class Checker(InstrumentedCuda):
         self.local = SimpleNamespace(array=self.local_array)
         self.smallest, self.widths = {}, {}  # number of a memory -> log2 of bytes of its elements
         self.faults = {}  # what and where -> Fault
-        self.messages = {}  # block of a shared element or None, address, block it is for or None -> what is told
+        self.messages = {}  # block of a shared element or None, address, block it is for or None -> what is known
         self.of_blocks = []  # (number of a block, what it accessed in global memory)
 
     def threadfence(self):
@@ -263,12 +263,16 @@ class Checker(InstrumentedCuda):
         except Exception as error:
             self.failed(error)
         for _, _, block in sorted(self.running, key=itemgetter(1)):  # those that a fault ended
-            Checker.finished(self, block)
+            self.keep_log(block)
         self.look_for_races_between_blocks()
 
     # ----------------------------------------------------------------------------------------------------------- races
 
     def finished(self, block):
+        self.keep_log(block)
+        super().finished(block)
+
+    def keep_log(self, block):
         """Look for races between the threads of a block; keep what it accessed in global memory."""
         accesses, intervals = block.log(), block.intervals
         number, of_block, of_warp = np.array([(each.thread.number, each.phase, each.of_warp) for each in intervals]).T
@@ -306,7 +310,7 @@ class Checker(InstrumentedCuda):
             if blocks[one] == blocks[two]:
                 return False
             one, two = intervals[one], intervals[two]
-            return not is_told(one, two) and not is_told(two, one)
+            return not is_known(one, two) and not is_known(two, one)
 
         self.races(found, first, are_unordered, intervals)
 
@@ -380,34 +384,12 @@ def _inside(index):
     return ", ".join(map(str, index)) if isinstance(index, tuple) else str(index)
 
 
-class TracedAndCheckedLane(CheckedLane, TracedLane):
-    """A thread that is recorded and checked."""
-
-    def again(self, site):
-        return CheckedLane.again(self, site) and TracedLane.again(self, site)
-
-    def reads(self, *access):
-        CheckedLane.reads(self, *access)
-        TracedLane.reads(self, *access)
-
-    def wrote(self, *access):
-        CheckedLane.wrote(self, *access)
-        TracedLane.wrote(self, *access)
-
-
-class TracedAndCheckedBlock(CheckedBlock, TracedBlock):
-    def __init__(self, *launch):
-        super().__init__(*launch, kind=TracedAndCheckedLane)
-
-
 class CheckedRecorder(Checker, Recorder):
     """Records a launch, and looks for its faults."""
 
-    block_kind = TracedAndCheckedBlock
-
-    def finished(self, block):
-        Checker.finished(self, block)
-        Recorder.finished(self, block)
+    class block_kind(CheckedBlock, TracedBlock):
+        class lane_kind(CheckedLane, TracedLane):
+            pass
 
 
 def check_launch(function, blocks, threads, args, *, shared=0, written=None, most_rounds=MOST_ROUNDS) -> list[Fault]:

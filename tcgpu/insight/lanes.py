@@ -184,13 +184,14 @@ class Target:
 
 
 class InstrumentedBlock(Block):
-    """A block whose threads are Lanes; it knows how the arrays lie that they access."""
+    """A block whose threads are Lanes, of its `lane_kind`; it knows how the arrays lie that they access."""
 
+    lane_kind = Lane
     begun = turns = 0  # its clock when it began; how often it has run up to a wait
 
     def __init__(self, number, launch, run, args, **more):
         self.arrays = dict(launch.arrays)  # id of an array -> its Layout
-        super().__init__(number, launch, run, args, **more)
+        super().__init__(number, launch, run, args, kind=self.lane_kind, **more)
 
     @property
     def clock(self):
@@ -210,7 +211,7 @@ class InstrumentedBlock(Block):
 class InstrumentedCuda(SimulatedCuda):
     """A launch of an instrumented kernel: a `SimulatedCuda` that numbers the memories of arrays.
 
-    A subclass has `block_kind`, the class of its blocks, and `finished(block)`.
+    A subclass has `block_kind`, the class of its blocks.
     """
 
     rewriting = Instrument
@@ -222,6 +223,9 @@ class InstrumentedCuda(SimulatedCuda):
         self.names, self.sizes = {}, {}  # number -> names of the arrays that the kernel is called with; bytes
         self.arrays = {}  # those arrays: id -> Layout
         self.running = []  # a heap: (clock, number, block)
+
+    def finished(self, block):
+        """A block has returned."""
 
     def name(self, function, args):
         """Know the arrays that a kernel is called with by the names of its parameters."""

@@ -8,8 +8,7 @@ import types
 
 import numpy as np
 
-from tcgpu.engines.integers import Integers
-from tcgpu.engines.kernel_language import source_tree
+from tcgpu.engines.kernel_language import KernelTransformer, source_tree
 from tcgpu.engines.simulator import Atomics, SharedMemory, SimulatedCuda
 from tcgpu.errors import TcgpuError
 from tcgpu.insight.lanes import ATOMIC_TAKES
@@ -48,7 +47,7 @@ def mistakes_in(function, arrays=()):
     return list(found.values())
 
 
-class _Reader(Integers):
+class _Reader(KernelTransformer):
     """Collects the mistakes in a function, one for each line; `callers`: the functions that it is called by."""
 
     def __init__(self, function, arrays, kernel, found, callers):

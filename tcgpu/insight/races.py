@@ -83,31 +83,31 @@ class Interval(NamedTuple):
     clock: int
     phase: int  # of the block
     of_warp: int  # the phase of the warp
-    told: dict  # what it knows to be done: number of a block -> a phase; (number of a block, of a thread) -> its last
+    knows: dict  # what it knows to be done: number of a block -> a phase; (number of a block, of a thread) -> its last
 
 
 def unordered(one, two):
     """Whether nothing makes a thread wait between an access in the first of two intervals, and one in the second."""
-    return one.thread is not two.thread and not is_told(one, two)
+    return one.thread is not two.thread and not is_known(one, two)
 
 
 def merged(many):
-    """What several messages tell together: of each block and thread the latest."""
-    many = list({id(told): told for told in many if told}.values())
+    """What several threads know together: of each block and thread the latest."""
+    many = list({id(known): known for known in many if known}.values())
     if len(many) == 1:
         return many[0]
     found = {}
-    for told in many:
-        for who, when in told.items():
+    for known in many:
+        for who, when in known.items():
             found[who] = max(found.get(who, when), when)
     return found
 
 
-def is_told(one, two):
-    """Whether the second of two intervals is told of what was done in the first one, and before it."""
+def is_known(one, two):
+    """Whether in the second of two intervals it is known that the first one is over."""
     block = one.thread.block_number
-    last = two.told.get((block, one.thread.number), (-1, -1))
-    return two.told.get(block, 0) > one.phase or last >= (one.phase, one.clock)
+    last = two.knows.get((block, one.thread.number), (-1, -1))
+    return two.knows.get(block, 0) > one.phase or last >= (one.phase, one.clock)
 
 
 def first_race(rows, are_unordered):

@@ -21,8 +21,7 @@ from itertools import islice
 
 import numpy as np
 
-from tcgpu.arrays import bincount
-from tcgpu.engines.simulator import WARP, ThreadEnds, simulated
+from tcgpu.engines.simulator import WARP, ThreadEnds
 from tcgpu.insight.events import MAX_WARPS, MEMORY_SHIFT, SHARED, Events
 from tcgpu.insight.lanes import InstrumentedBlock, InstrumentedCuda, Lane
 from tcgpu.insight.rewriting import SITES
@@ -32,7 +31,6 @@ COLUMNS = {  # of Events -> type code of the standard library's `array`
     "lanes": "B", "lane": "B", "address": "q",
 }  # fmt: skip
 SAMPLED = {"weight": "d", "group": "q"}  # of each step, where rounds of loops are left out: see `OneTaskLane`
-LAST_TRY = 4  # how many times as many steps a block may take when the most rounds are left out
 
 
 class Step(dict):
@@ -229,7 +227,6 @@ class OneTaskLane(TracedLane):
     def begin_task(self, meets):
         if self.block.probed:
             raise TaskFound(meets)
-        self.block.tasks += 1
 
     def load(self, site, array, index, changed=False):
         return super().load(site, array, _wrapped(array, index), changed)
@@ -250,14 +247,17 @@ def _wrapped(array, index):
 class TracedBlock(InstrumentedBlock):
     """A block that runs, and what its warps have done."""
 
-    def __init__(self, number, recorder, run, args, kind=TracedLane, only=(), most_steps=0, full_rounds=0):
-        """only: the first warp that runs, and the one behind the last; without it, all run."""
-        self.tasks, self.probed, self.most_steps, self.cut = 0, False, most_steps, False  # see `OneTaskLane`
+    lane_kind = TracedLane
+
+    def __init__(self, number, recorder, run, args, only=(), most_steps=0, full_rounds=0, probed=False):
+        """only: the first warp that runs, and the one behind the last; without it, all run. probed: whether a task that
+        begins is to raise TaskFound."""
+        self.most_steps, self.cut, self.probed = most_steps, False, probed  # see `OneTaskLane`
         self.full_rounds, self.seed = full_rounds, (number, only)
         self.loops = False  # whether a loop that counts was entered
         self.warps = [Warp() for _ in range(-(-int(recorder.blockDim.x) // WARP))]
         threads = slice(*(WARP * warp for warp in only or (0, MAX_WARPS)))
-        super().__init__(number, recorder, run, args, only=threads, kind=kind)
+        super().__init__(number, recorder, run, args, only=threads)
 
     def forget(self):
         """Drop what was done: it refers to itself in cycles, and the garbage collector is off."""
@@ -267,6 +267,12 @@ class TracedBlock(InstrumentedBlock):
     def clock(self):
         """How many steps the device has done when this block has done its own so far."""
         return self.begun + max(warp.steps for warp in self.warps)
+
+
+class OneTaskBlock(TracedBlock):
+    """A block with one task."""
+
+    lane_kind = OneTaskLane
 
 
 class Recorder(InstrumentedCuda):
@@ -332,76 +338,3 @@ class Recorder(InstrumentedCuda):
         signed = {site for site, kind in self.index_types.items() if not issubclass(kind, np.unsignedinteger)}
         memories = ["shared memory", *(", ".join(names) or "local memory" for names in self.names.values())]
         return Events(self.blockDim.x, memories, sites, signed, self.kept, **columns)
-
-
-class TaskSampler:
-    """Runs single blocks of a launch with one task each; see `OneTaskLane`.
-
-    queues: arrays of one element from which the kernel takes the numbers of its tasks, by warp or by block.
-    """
-
-    def __init__(self, function, blocks, threads, args, shared=0, queues=()):
-        self.recorder = Recorder(blocks, threads, shared)
-        self.args, self.queues = args, queues
-        self.lane_steps = 0  # run so far, those of blocks that were not recorded included
-        self.taken = 0  # how many tasks a block takes off a queue at a time: known when the first was found
-        # of the last block: whether a thread was ended, steps of lanes, the most steps of a warp, accesses of lanes
-        self.cut, self.cost, self.longest, self.accesses = False, 0, 0, 0
-        self.meets = False  # whether the threads of a block wait for each other in a task: known when one was found
-        self.run = simulated(function, self.recorder)
-        self.recorder.name(function, args)
-
-    def has(self, task):
-        """Whether the launch has a task of this number."""
-        try:
-            return self.block(task, probed=True) > 0
-        except TaskFound as found:
-            (self.meets,) = found.args
-            if task == 0:
-                self.taken = max((int(queue[0]) for queue in self.queues), default=0)
-            return True
-
-    def block(self, task, number=None, probed=False, only=(), most_steps=0, full_rounds=(0,)):
-        """Run the block with this task; record it as block `number` unless that is None. Returns how many tasks it had.
-
-        probed: raise TaskFound when the first task begins. only: the first warp to run, and the one behind the last.
-        most_steps: of a thread, which ends then; 0 for any number. `cut` says whether one did. full_rounds: of a loop
-        that counts, from which on some are left out; 0 for none; the next one is tried if the block was cut, and the
-        last one with LAST_TRY times the steps.
-        """
-        tries = list(full_rounds)
-        while True:
-            full = tries.pop(0)
-            for queue in self.queues:
-                queue[:] = task * self.taken
-            limits = {"most_steps": most_steps * (LAST_TRY if full and not tries else 1), "full_rounds": full}
-            block = TracedBlock(task, self.recorder, self.run, self.args, OneTaskLane, only, **limits)
-            block.probed = probed
-            with np.errstate(over="ignore", divide="ignore"):
-                while block.run():
-                    pass
-            self.cut, self.full_rounds, tasks = block.cut, full, block.tasks
-            if not (block.cut and tries):
-                break
-            self.lane_steps += WARP * sum(warp.steps for warp in block.warps)  # as if all lanes ran each step
-            if not block.loops:  # no other try would be any different, but for the last one
-                del tries[:-1]
-            block.forget()
-        if number is None:
-            block.forget()
-        else:
-            self._measure(block, number)
-        return tasks
-
-    def _measure(self, block, number):
-        """Record a block, and what it took."""
-        columns = self.recorder.columns
-        block.number, steps, requests = number, len(columns["mask"]), len(columns["lanes"])
-        self.recorder.finished(block)
-        weight = np.array(columns["weight"][steps:])
-        lanes = np.bitwise_count(np.array(columns["mask"][steps:]))
-        self.lane_steps += int(lanes.sum(dtype=np.int64))
-        self.cost = float(lanes @ weight)
-        self.longest = bincount(columns["warp"][steps:], weight, minlength=1).max()
-        of_request = weight[np.array(columns["step"][requests:], int) - steps]
-        self.accesses = float(np.array(columns["lanes"][requests:]) @ of_request)

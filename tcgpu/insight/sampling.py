@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcgpu.arrays import bincount, blocks, repeat
-from tcgpu.engines.simulator import WARP, Dim3
+from tcgpu.engines.simulator import WARP, extent_of, simulated
 from tcgpu.errors import MethodError
 from tcgpu.insight.events import Events
-from tcgpu.insight.recorder import SAMPLED, TaskSampler
+from tcgpu.insight.recorder import SAMPLED, OneTaskBlock, Recorder, TaskFound
 from tcgpu.kernels.device.bits import LONG_COLUMN
 from tcgpu.suggest import unknown
 
@@ -29,6 +29,7 @@ PILOTS = 32  # units that are drawn first: half of them of every size, half by t
 CUTS = 4  # a unit is cut if it takes more than 1 / CUTS of the steps to trace,
 UNCUT = 250_000  # and more than UNCUT steps
 FULL_ROUNDS = 0, 16, 4, 1  # first rounds of loops that are all run: 0 for all rounds; the next one if that is too long
+LAST_TRY = 4  # how many times as many steps a block may take when the most rounds are left out
 LARGEST = 2  # units that are always drawn: those with most work in all, and those with the largest single item
 BESIDE = 3  # blocks without a task that are traced, see `Sample`
 GROUPS, GROUP = 4, 4  # blocks whose first warps are traced together, and how many warps
@@ -76,27 +77,91 @@ def whole(events):
     )  # fmt: skip
 
 
-class Units:
+class Units(Recorder):
     """The units of a launch: how to trace one, and what has been traced so far."""
 
     def __init__(self, step, arrays, graph, most_cost):
         """most_cost: steps of lanes in a unit, from which on its threads end."""
-        args = step.kernel.typed(step.values(arrays))
-        queues = [arrays[arg] for arg in step.args if arg in ("queue", "queues")]
-        self.queued, self.most_cost = bool(queues), most_cost
-        self.sampler = TaskSampler(step.kernel.py_func, step.blocks, step.threads, args, step.shared, queues)
-        self.tasks = count_tasks(self.sampler, step.blocks)
+        super().__init__(step.blocks, step.threads, step.shared)
+        self.args = step.kernel.typed(step.values(arrays))
+        # of one element each, from which warps or blocks take the numbers of their tasks
+        self.queues = [arrays[arg] for arg in step.args if arg in ("queue", "queues")]
+        self.taken = 0  # how many tasks a block takes off a queue at a time: known when the first was found
+        self.meets = False  # whether the threads of a block wait for each other in a task: known when one was found
+        self.function = simulated(step.kernel.py_func, self)
+        self.name(step.kernel.py_func, self.args)
+        self.spent = 0  # steps of lanes
+        self.tasks = self.count_tasks(step.blocks)
         if self.tasks == step.blocks:  # perhaps the kernel compares block numbers with the size of the grid
-            one, largest = np.uint32(1), np.uint32(min(MAX_TASKS - 1, 16 * (graph.m + graph.n + 1)))
-            self.sampler.recorder.gridDim = Dim3(largest, one, one)
-            self.tasks = count_tasks(self.sampler, step.blocks)
-        self.are_blocks = self.tasks == 0 or self.sampler.meets or step.threads <= WARP
+            self.gridDim = extent_of(min(MAX_TASKS - 1, 16 * (graph.m + graph.n + 1)))
+            self.tasks = self.count_tasks(step.blocks)
+        self.are_blocks = self.tasks == 0 or self.meets or step.threads <= WARP
         self.of_task = 1 if self.are_blocks else -(-step.threads // WARP)
         self.number = max(1, self.tasks or step.blocks) * self.of_task
+        self.most_cost = most_cost
         self.most_steps = max(1, most_cost // (step.threads if self.are_blocks else WARP))
         self.chosen, self.cut = [], []
         self.least = {}  # of FULL_ROUNDS -> the least work of a unit that was too large with these
         self.cost, self.accesses, self.longest = [], [], []  # steps of lanes; accesses; steps of the slowest warp
+
+    def count_tasks(self, blocks):
+        """How many tasks the launch has: the least number whose block finds none. 0 if it has no task loop."""
+        if not any(self.has(block) for block in {0, blocks - 1}):
+            return 0
+        low, high = 0, 1
+        while high < MAX_TASKS and self.has(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.has(middle) else (low, middle)
+        return high
+
+    def has(self, task):
+        """Whether there is a task of this number."""
+        try:
+            self.run(task, probed=True)
+        except TaskFound as found:
+            (self.meets,) = found.args
+            if task == 0:
+                self.taken = max((int(queue[0]) for queue in self.queues), default=0)
+            return True
+        return False
+
+    def run(self, task, only=(), most_steps=0, full_rounds=(0,), probed=False):
+        """The block with this task, which has run.
+
+        only: the first warp to run, and the one behind the last. most_steps: of a thread, which ends then; 0 for any
+        number. full_rounds: of a loop that counts, from which on some are left out; 0 for none; the next one is tried
+        if the block was cut, and the last one with LAST_TRY times the steps. probed: raise TaskFound when a task
+        begins.
+        """
+        tries = list(full_rounds)
+        while True:
+            full = tries.pop(0)
+            for queue in self.queues:
+                queue[:] = task * self.taken
+            most = most_steps * (LAST_TRY if full and not tries else 1)
+            block = OneTaskBlock(task, self, self.function, self.args, only, most, full, probed)
+            with np.errstate(**self.errors):
+                while block.run():
+                    pass
+            if not (block.cut and tries):
+                return block
+            self.spent += WARP * sum(warp.steps for warp in block.warps)  # as if all lanes ran each step
+            if not block.loops:  # no other try would be any different, but for the last one
+                del tries[:-1]
+
+    def record(self, block, number):
+        """Keep what a block has done, as block `number`: its steps of lanes, accesses, steps of the slowest warp."""
+        columns = self.columns
+        block.number, steps, requests = number, len(columns["mask"]), len(columns["lanes"])
+        self.finished(block)
+        weight = np.array(columns["weight"][steps:])
+        lanes = np.bitwise_count(np.array(columns["mask"][steps:]))
+        self.spent += int(lanes.sum(dtype=np.int64))
+        of_request = weight[np.array(columns["step"][requests:], int) - steps]
+        accesses = np.array(columns["lanes"][requests:]) @ of_request
+        return float(lanes @ weight), float(accesses), bincount(columns["warp"][steps:], weight, minlength=1).max()
 
     def trace(self, unit, work, whole=False):
         """Trace a unit; if it is large, leave out rounds of loops, and then cut it, unless it is to be traced whole.
@@ -104,22 +169,16 @@ class Units:
         work: of the unit: another one of as much work is as large.
         """
         task, warp = divmod(int(unit), self.of_task)
-        sampler = self.sampler
         only = () if self.are_blocks else (warp, warp + 1)
         tries = tuple(full for full in FULL_ROUNDS if work < self.least.get(full, np.inf)) or FULL_ROUNDS[-1:]
-        most_steps = 0 if whole else self.most_steps
-        sampler.block(task, len(self.chosen), only=only, most_steps=most_steps, full_rounds=tries)
-        for full in tries[: tries.index(sampler.full_rounds) + sampler.cut]:
+        block = self.run(task, only, 0 if whole else self.most_steps, tries)
+        for full in tries[: tries.index(block.full_rounds) + block.cut]:
             self.least[full] = work
+        found = self.record(block, len(self.chosen))
         self.chosen.append(int(unit))
-        self.cut.append(sampler.cut)
-        self.cost.append(sampler.cost)
-        self.accesses.append(sampler.accesses)
-        self.longest.append(sampler.longest)
-
-    @property
-    def spent(self):
-        return self.sampler.lane_steps
+        self.cut.append(block.cut)
+        for values, value in zip((self.cost, self.accesses, self.longest), found, strict=True):
+            values.append(value)
 
     def fit(self, features, found):
         """As `fit`, to what was found for the units; those that were cut have at least as much."""
@@ -142,10 +201,10 @@ class Units:
             return 0
         first, other = ((), ()) if self.of_task == 1 else ((0, 1), (1, 2))
         for k, warps in enumerate((first, other, ())):
-            self.sampler.block(self.tasks + 5, len(self.chosen) + k, only=warps)
+            self.record(self.run(self.tasks + 5, warps), len(self.chosen) + k)
         grouped = [] if self.are_blocks else random.permutation(self.tasks)[:GROUPS].tolist()
         for number, task in enumerate(grouped, len(self.chosen) + BESIDE):
-            self.sampler.block(task, number, only=(0, min(self.of_task, GROUP)), most_steps=self.most_steps)
+            self.record(self.run(task, (0, min(self.of_task, GROUP)), self.most_steps), number)
         return len(grouped)
 
 
@@ -195,24 +254,11 @@ def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
         features=(sums, largest),
         has_tasks=units.tasks > 0,
         groups=units.trace_others(random),
-        queued=units.queued,
-        sizes=units.sampler.recorder.sizes,
-        events=units.sampler.recorder.events(),
-        **{name: np.array(units.sampler.recorder.columns[name]) for name in SAMPLED},
+        queued=bool(units.queues),
+        sizes=units.sizes,
+        events=units.events(),
+        **{name: np.array(units.columns[name]) for name in SAMPLED},
     )
-
-
-def count_tasks(sampler, blocks):
-    """How many tasks a launch has: the least number whose block finds none. 0 if it has no task loop."""
-    if not any(sampler.has(block) for block in {0, blocks - 1}):
-        return 0
-    low, high = 0, 1
-    while high < MAX_TASKS and sampler.has(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if sampler.has(middle) else (low, middle)
-    return high
 
 
 def ordered(values):
@@ -351,17 +397,17 @@ def items_of(graph, sharing, kinds):
             yield np.ones(graph.m, np.float32) if kind is None else work_of_nonzeros(graph, kind)
             continue
         lengths = graph.column_lengths
-        items = lengths.astype(np.float32) if kind is None else of_columns(graph, work_of_nonzeros(graph, kind))
+        items = lengths.astype(np.float32) if kind is None else added(graph.col_ptr, work_of_nonzeros(graph, kind))
         if "long" in sharing:
             items = np.concatenate([items * (lengths >= LONG_COLUMN), items * (lengths < LONG_COLUMN)])
         yield items[::-1] if "backwards" in sharing else items
 
 
-def of_columns(graph, work):
-    """The sums of the work of the nonzeros of each column."""
-    found = np.zeros(graph.n, np.float32)
-    filled = np.flatnonzero(np.diff(graph.col_ptr))
-    found[filled] = np.add.reduceat(work, graph.col_ptr[filled].astype(np.intp))
+def added(ends, values, of=np.float32, **options):
+    """The sums of the values between each two of `ends`, where there are any; 0 where there are none."""
+    found = np.zeros(ends.size - 1, of)
+    filled = np.flatnonzero(np.diff(ends))
+    found[filled] = np.add.reduceat(values, ends[filled].astype(np.intp), **options)
     return found
 
 
@@ -382,11 +428,10 @@ def of_units(items, ends):
     items: an array a feature, for one at a time to be in memory. ends: the first item of each unit, and the last's end.
     """
     counts = np.diff(ends)
-    ones, filled = np.ones(counts.size, np.float32), np.flatnonzero(counts)
+    ones = np.ones(counts.size, np.float32)
     sums, largest = [ones, counts.astype(np.float32)], [ones, np.minimum(1, counts).astype(np.float32)]
     for item in items:
-        sums.append(np.zeros(counts.size, np.float32))
-        sums[-1][filled] = np.add.reduceat(item, ends[filled].astype(np.intp), dtype=float)
+        sums.append(added(ends, item, dtype=float))
         largest.append(np.maximum.reduceat(item, np.minimum(ends[:-1], item.size - 1).astype(np.intp)))
     return np.stack(sums, axis=1), np.stack(largest, axis=1)
 
@@ -411,10 +456,7 @@ def of_turns(graph, ends, units, work, lanes):
     turn += begins[:-1].astype(index)[unit]  # of all turns
     most = np.zeros(begins[-1], np.float32)
     np.maximum.at(most, turn, work)
-    sums = np.zeros(units)
-    filled = np.flatnonzero(turns)
-    sums[filled] = np.add.reduceat(most, begins[filled].astype(np.intp), dtype=float)
-    return np.stack([np.ones(units), turns, sums], axis=1)
+    return np.stack([np.ones(units), turns, added(begins, most, float, dtype=float)], axis=1)
 
 
 def work_of_nonzeros(graph, kind):

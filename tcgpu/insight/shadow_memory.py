@@ -41,40 +41,41 @@ class CheckedBlock(InstrumentedBlock):
     """A block that runs, what its threads accessed, and what they have waited for.
 
     A thread begins a new *interval* at each barrier that orders memory; `clock` is its number in a *phase*, which lasts
-    from one barrier of the whole block, or of a whole warp, to the next one. What a thread is `told` by other barriers
+    from one barrier of the whole block, or of a whole warp, to the next one. What a thread `knows` by other barriers
     is which intervals of others have ended before its own.
 
     A *message* is what a thread knew at a fence, sent by its next atomic operations on an element, and received by
-    those that others do on that element later: they are told of it, too.
+    those that others do on that element later: they know it, too.
     """
 
-    def __init__(self, number, checker, run, args, kind=None):
+    def __init__(self, *launched):
         self.written = {}  # id of a memory of its own -> its Layout's `written`
         self.address, self.what, self.value = (typed_array("q") for _ in range(3))
         self.intervals = []
         self.phase = 0
-        super().__init__(number, checker, run, args, kind=kind or CheckedLane)
+        super().__init__(*launched)
 
     def new_interval(self, lane):
-        self.intervals.append(Interval(lane, lane.clock, self.phase, lane.phase, lane.told))
+        self.intervals.append(Interval(lane, lane.clock, self.phase, lane.phase, lane.knows))
         return len(self.intervals) - 1 << INTERVAL_SHIFT
 
     def passed_block(self):
         """All threads have waited for each other."""
         self.phase += 1
-        told = merged(lane.told for lane in self.threads).items()
-        told = {who: when for who, when in told if type(who) is int or who[0] != self.number}  # all know of each other
+        known = merged(lane.knows for lane in self.threads)
+        # all know of each other
+        known = {who: known[who] for who in known if type(who) is int or who[0] != self.number}
         for lane in self.threads:
-            lane.clock, lane.told = 0, told
+            lane.clock, lane.knows = 0, known
             lane.interval = self.new_interval(lane)
 
     def passed_warp(self, lanes):
         """Lanes of a warp have waited for each other."""
         whole = len(lanes) == min(WARP, len(self.threads) - lanes[0].warp * WARP)
         done = {(self.number, lane.number): (self.phase, lane.clock) for lane in lanes}
-        told = merged([*(lane.told for lane in lanes), done])
+        known = merged([*(lane.knows for lane in lanes), done])
         for lane in lanes:
-            lane.clock, lane.told = lane.clock + 1, told
+            lane.clock, lane.knows = lane.clock + 1, known
             lane.phase += whole
             lane.interval = self.new_interval(lane)
 
@@ -94,7 +95,7 @@ class CheckedLane(Lane):
         self.gone_round = self.waited_rounds = 0  # how often, of all `while` loops; what its waits count as
         self.at_site = None  # the number of the one at which it waits
         self.clock = self.phase = 0
-        self.told = {}  # see races.Interval
+        self.knows = {}  # see races.Interval
         self.fenced = None  # the block that the last fence is for, None for all; what the thread knew then
         self.interval = block.new_interval(self)
         self.log_address, self.log_what = block.address.append, block.what.append
@@ -110,6 +111,7 @@ class CheckedLane(Lane):
             self.log_address(known.begin + offset)
             self.log_what(self.interval | site << SITE_SHIFT | known.size)
             self.log_value(0)
+        super().reads(site, known, offset, index, changed)
 
     def is_written(self, site, known, offset, index):
         """Report a read of an element to which nothing was written."""
@@ -132,11 +134,12 @@ class CheckedLane(Lane):
             what = kind << KIND_SHIFT | known.size | bool(old != new)
             self.log_what(self.interval | site << SITE_SHIFT | what)
             self.log_value(hash(new))
+        super().wrote(site, kind, known, offset, index, old, new)
 
     def fence(self, only=None):
         """A fence: what the thread knows is in its messages from now on; only: the number of the block it is for."""
         block, number, phase = self.block_number, self.number, self.block.phase
-        self.fenced = only, self.told | {block: phase, (block, number): (phase, self.clock)}
+        self.fenced = only, self.knows | {block: phase, (block, number): (phase, self.clock)}
         self.clock += 1
         self.interval = self.block.new_interval(self)
 
@@ -146,11 +149,11 @@ class CheckedLane(Lane):
         where = block if address >> MEMORY_SHIFT == SHARED else None
         received = [messages[key] for key in ((where, address, None), (where, address, block)) if key in messages]
         if received:
-            self.told = merged([self.told, *received])
+            self.knows = merged([self.knows, *received])
             self.interval = self.block.new_interval(self)
         if self.fenced:
             only, known = self.fenced
-            messages[where, address, only] = merged([messages.get((where, address, only), {}), known, self.told])
+            messages[where, address, only] = merged([messages.get((where, address, only), {}), known, self.knows])
 
     def waits(self, site, barrier):
         self.at_site = site
@@ -163,4 +166,7 @@ class CheckedLane(Lane):
         self.gone_round += 1
         if self.gone_round + self.waited_rounds > self.launch.most_rounds:
             self.launch.endless(self, site)
-        return True
+        return super().again(site)
+
+
+CheckedBlock.lane_kind = CheckedLane

@@ -21,8 +21,27 @@ def task_loops(definition, is_atomic):
 
     is_atomic(call): whether a call returns what an atomic operation returned.
     """
-    names = _names_by_grid(definition, is_atomic)
-    return {loop for loop in _outermost_loops(definition.body) if _goes_on_by(loop, names, is_atomic)}
+    names, more = set(), True  # those whose values depend on the size of the grid or on an atomic operation
+
+    def depends(value):
+        return any(
+            (isinstance(node, ast.Attribute) and node.attr in GRID_SIZES)
+            or (isinstance(node, ast.Name) and node.id in names)
+            or (isinstance(node, ast.Call) and is_atomic(node))
+            for node in ast.walk(value)
+        )
+
+    def changed(tree):
+        return {name for target, value in _assignments(tree) if depends(value) for name in names_in(target)}
+
+    while more:
+        more = changed(definition) - names
+        names |= more
+    return {
+        loop
+        for loop in _outermost_loops(definition.body)
+        if (depends(loop.iter) if isinstance(loop, ast.For) else names_in(loop.test) & changed(loop))
+    }
 
 
 def counting_statement(loop):
@@ -41,17 +60,6 @@ def counting_statement(loop):
     return None
 
 
-def _names_by_grid(definition, is_atomic):
-    """The names of a function whose values depend on the size of the grid or on an atomic operation."""
-    names, before = set(), -1
-    while len(names) != before:
-        before = len(names)
-        for target, value in _assignments(definition):
-            if _depends(value, names, is_atomic):
-                names |= names_in(target)
-    return names
-
-
 def _assignments(tree):
     """(target, value) of each assignment; those of a tuple one by one where both sides are written as tuples."""
     for node in ast.walk(tree):
@@ -66,17 +74,6 @@ def _assignments(tree):
             yield node.target, node.value
 
 
-def _depends(value, names, is_atomic):
-    for node in ast.walk(value):
-        if isinstance(node, ast.Attribute) and node.attr in GRID_SIZES:
-            return True
-        if isinstance(node, ast.Name) and node.id in names:
-            return True
-        if isinstance(node, ast.Call) and is_atomic(node):
-            return True
-    return False
-
-
 def names_in(tree):
     """The names in a tree."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -89,10 +86,3 @@ def _outermost_loops(statements):
         else:
             for field in ("body", "orelse"):
                 yield from _outermost_loops(getattr(statement, field, []))
-
-
-def _goes_on_by(loop, names, is_atomic):
-    if isinstance(loop, ast.For):
-        return _depends(loop.iter, names, is_atomic)
-    tested = names_in(loop.test)
-    return any(tested & names_in(target) and _depends(value, names, is_atomic) for target, value in _assignments(loop))

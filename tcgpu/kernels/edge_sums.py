@@ -400,7 +400,7 @@ def add_nonzero(sums, column, row, spans, long, longest):
         add_to_sum(sums, k, merged)
         add_to_sum(sums, k + 1, searched)
         add_to_sum(sums, k + 2, spans)
-    keep_most(longest, width, int64(merged))
+    keep_most(longest, width, int64(merged) + searched)
     return merged
 
 
@@ -450,7 +450,7 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
             merged, searched = rows_of_merge(column, row, long)
             add_to_sum(sums, MERGED_BY_DEGREE, merged)
             add_to_sum(sums, STEPS_BY_DEGREE, searched)
-            keep_most(longest, LONGEST_BY_DEGREE, int64(merged))
+            keep_most(longest, LONGEST_BY_DEGREE, int64(merged) + searched)
         add_idle(sums, IDLE_BY_DEGREE, merged)
         e += cuda.gridsize(1) * stride
     add_block_sums(total, sums)
@@ -528,7 +528,7 @@ def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degre
     sums.add_by_degree(rows)
     del rows, reach  # `meanwhile` takes their memory
     costs = sums.costs(sampled, lambda: meanwhile(degree))
-    if sums.stride > 1 and costs.best() == "natural" and costs.may_miss(sums.stride):
+    if sums.stride > 1 and costs.best() == "natural" and costs.may_miss():
         sums.natural[:], sums.longest[:LONGEST_BY_DEGREE] = 0, 0
         sums.add_natural(1)
         costs = sums.costs(sampled)

@@ -30,43 +30,43 @@ DEGREE = (
     "hub rows",  # rows of heavy columns that are hubs
     "merged by degree", "idle by degree", "searched by degree",  # as in natural order
 )  # fmt: skip
-# The most rows that a thread merges for an edge that is added up: in a column that is not local, in one of those that
-# reach over 32, 64, 128 words, and in degree order.
+# The most rows that a thread merges for an edge that is added up, or steps that its searches take, which the lanes of
+# its warp do in turn: in a column that is not local, in one of those that reach over 32, 64, 128 words, and in degree
+# order.
 LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by degree")
 
 # Columns are short if the longest has SHORT_ROWS rows at most, or SHORT_NEARBY_ROWS if most edges are nearby. A thread
 # merges each of them in turn, if there are more than MANY_EDGES edges.
 SHORT_ROWS, SHORT_NEARBY_ROWS, MANY_EDGES = 6, 12, 1 << 17
 LITTLE, LITTLE_NS = 1.05, 1_000  # natural order is chosen if it takes LITTLE times as long and LITTLE_NS more, or less
-LONGEST_SEARCH_NS = 0.025  # more than an edge costs in natural order for each row of the longest column
+LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row of the longest column
 
 # Nanoseconds for each of a sum, on an H200. "merged", "idle" and "searched" are those of columns that are not local;
-# "merged nearby" instead if most edges are near, "merged by column" if columns are short. "begin", "searches" and
-# "local begin" are taken once: always, if there may be searches, if there are rows of bits.
+# "merged nearby" instead if most edges are near, "merged by column" if columns are short. "begin" and "local begin" are
+# taken once: always, and if there are rows of bits.
 NATURAL_NS = {
-    "merged": 0.0017, "merged nearby": 0.00115, "merged by column": 6.82e-4, "idle": 2.6e-4, "searched": 0.00132,
-    "distant": 0.0087, "nonzeros": 0, "longest": 96.4, "begin": 5_210, "searches": 5_430, "local begin": 9_100,
-    "words": 0.0329, "local nonzeros": 0.0177, "local words": 5.19e-4,
+    "merged": 0.00187, "merged nearby": 0.00116, "merged by column": 0.00111, "searched": 0.000784, "distant": 0.0122,
+    "longest": 61.2, "begin": 5_840, "local begin": 13_500, "words": 0.0342,
+    "local words": 0.00213,
 }  # fmt: skip
 MERGED_NS = {
-    "merged": 0.00148, "idle": 3.75e-4, "searched": 8.84e-4, "nonzeros": 8.04e-4, "longest": 92.9, "begin": 4_330,
+    "merged": 0.00115, "idle": 0.000418, "searched": 0.00177, "nonzeros": 0.00441, "longest": 47.9, "begin": 4_210,
 }  # fmt: skip
 DEGREE_NS = {
-    "pairs": 0.00101, "heavy pairs": 1.7e-4, "hub rows": 0.0861, "nonzeros": 0.0526, "longest": 0, "begin": 46_100,
+    "pairs": 0.000116, "heavy pairs": 4.13e-05, "hub rows": 0.118, "nonzeros": 0.0628, "begin": 43_700,
 }  # fmt: skip
 
-# The same for the triangles of each edge or vertex. "merged by column" was fitted before a thread merged a column: it
-# may now be half as large, so that natural order is fastest a little more often than it is chosen.
+# The same for the triangles of each edge or vertex.
 NATURAL_TALLY_NS = {
-    "merged": 0.00205, "merged nearby": 0.0016, "merged by column": 0.00216, "idle": 0.00214, "searched": 0.00131,
-    "distant": 0.00948, "nonzeros": 0.00243, "longest": 208, "begin": 4_440, "searches": 6_510, "local begin": 17_800,
-    "words": 0.0807, "local nonzeros": 0.00187, "local words": 0.0405,
+    "merged": 0.00263, "merged nearby": 0.00197, "merged by column": 0.0012, "idle": 0.00315, "searched": 0.00155,
+    "distant": 0.00747, "longest": 124, "begin": 4_820, "local begin": 28_000, "words": 0.0403,
+    "local nonzeros": 0.0697, "local words": 0.00973,
 }  # fmt: skip
 MERGED_TALLY_NS = {
-    "merged": 0.00291, "idle": 9.17e-4, "searched": 0.00274, "nonzeros": 0.00829, "longest": 218, "begin": 4_360,
+    "merged": 0.00482, "idle": 0.00155, "searched": 0.00289, "longest": 156, "begin": 3_930,
 }  # fmt: skip
 DEGREE_TALLY_NS = {
-    "pairs": 0.00342, "heavy pairs": 0.00116, "hub rows": 0.124, "nonzeros": 0.0356, "longest": 105, "begin": 65_200,
+    "pairs": 0.00223, "heavy pairs": 0.00165, "nonzeros": 0.0936, "begin": 31_000,
 }  # fmt: skip
 
 
@@ -106,7 +106,6 @@ class OrderCosts:
             "nonzeros": self.m,
             "longest": max(self.sums[name] for name in others),
             "begin": 1,
-            "searches": self.max_column > MAY_SEARCH,
             "local begin": words > 0,
             "words": local["words"],
             "local nonzeros": self.m if words else 0,
@@ -152,9 +151,9 @@ class OrderCosts:
         by_degree = min(self.merged_ns, self.degree_ns)
         return "natural" if min(self.natural_ns.values()) <= LITTLE * by_degree + LITTLE_NS else "degree"
 
-    def may_miss(self, stride):
-        """Whether a few edges that are not among one in `stride` might cost a tenth of a count in natural order."""
-        return 10 * stride * LONGEST_SEARCH_NS * self.max_column > min(self.natural_ns.values())
+    def may_miss(self):
+        """Whether an edge that is not in the sample might take a tenth of a count in natural order."""
+        return 10 * LONGEST_SEARCH_NS * self.max_column > min(self.natural_ns.values())
 
     def merges(self):
         """Whether a count in degree order is faster if it merges all columns."""
@@ -175,4 +174,4 @@ class OrderCosts:
 
 
 def _total(nanoseconds, counts):
-    return sum(nanoseconds[name] * count for name, count in counts.items())
+    return sum(each * counts[name] for name, each in nanoseconds.items())

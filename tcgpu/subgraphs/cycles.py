@@ -28,7 +28,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
 from tcgpu.kernels import ArrayPlan, Plan, launch
-from tcgpu.kernels.adaptive.far import EMPTY, HASH_FACTOR
+from tcgpu.kernels.adaptive.tables import EMPTY, HASH_FACTOR
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.device_graph import adjacency

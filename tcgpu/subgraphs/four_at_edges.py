@@ -1,11 +1,13 @@
-"""At each edge or vertex: the cycles and cliques of 4 vertices, and sums over triangles, of a graph in degree order.
+"""At each edge: the cycles and cliques of 4 vertices, and sums over triangles, of a graph in degree order.
 
 A cycle of 4 vertices is two paths of two edges with the same ends. The paths are found from their larger end, and a
 counter for each vertex holds those to the other end. A clique is found at its first vertex u: a row of bits for each
 vertex of u's column says which others of the column it is joined to; the cliques of a triangle u, v, w are the bits
-that two rows share. Each worker adds to an array of its own, or atomically to one that they share. At a vertex it is
-the sum over its edges. `count_cycles` only counts the cycles of a graph, and those of dense vertices by rows of bits.
+that two rows share. Each worker adds to an array of its own, or atomically to one that they share. `count_cycles`
+only counts the cycles of a graph, and those of dense vertices by rows of bits.
 """
+
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.neighbourhoods import dense_rows, first_dense
 from tcgpu.cpu.per_vertex import MAX_COPIES
 from tcgpu.engines.choice import NUMBA
-from tcgpu.engines.native import inline, jit, popcount, run_threads, stoppable, stopped, uncounted
+from tcgpu.engines.native import jit, popcount, run_threads, stoppable, stopped, uncounted
 from tcgpu.kernels import simulated
 
 STEP_US = 2  # microseconds of a step of the loops here without Numba; each edge takes four
@@ -42,21 +44,21 @@ def steps_of_cycles(graph, base):
 def count_cycles(graph):
     """The number of cycles of 4 vertices, whether they are joined across or not, of a graph in any order."""
     own = graph.ordered("degree")  # so that a path over a hub begins at a larger hub
-    return _find_cycles(own, first_dense(own))
+    return _find_cycles(own, first_in_bits(own))
 
 
-def cycles_at(graph, by_edge):
-    """The cycles of 4 vertices that each edge is part of, whether they are joined across or not (int64).
+def first_in_bits(graph):
+    """The first of the vertices whose cycles `count_cycles` counts by rows of bits: all dense ones, or none."""
+    return min(first_dense(graph), graph.n, key=partial(steps_of_cycles, graph))
 
-    Not by edge: of each vertex, the sum over its edges.
-    """
+
+def cycles_at(graph):
+    """The cycles of 4 vertices that each edge is part of, whether they are joined across or not (int64)."""
     workers = marking_workers(graph)
     shared = workers > MAX_COPIES
-    found = np.zeros((1 if shared else workers, 2 * graph.m if by_edge else graph.n), np.int64)
-    _find_cycles(graph, graph.n, True if shared else None, True if by_edge else None, found)
+    found = np.zeros((1 if shared else workers, 2 * graph.m), np.int64)
+    _find_cycles(graph, graph.n, True if shared else None, found)
     at = found.sum(axis=0)
-    if not by_edge:
-        return at
     indptr, indices = graph.adjacency  # of each edge some cycles are found at its one end, and some at the other
     to_larger = indices > repeat(np.arange(graph.n, dtype=np.int32), np.diff(indptr))
     total = at[to_larger]
@@ -64,46 +66,34 @@ def cycles_at(graph, by_edge):
     return total
 
 
-def _find_cycles(graph, base, shared=None, by_edge=None, found=None):
-    """The number of cycles; `base`, `by_edge` and `found` are those of `_add_cycles`."""
+def _find_cycles(graph, base, shared=None, found=None):
+    """The number of cycles; `base` and `found` are those of `_add_cycles`."""
     workers, queue = marking_workers(graph), np.zeros(1, np.int64)
     paths, totals = np.zeros((workers, graph.n), np.int32), np.zeros(workers, np.int64)
-    run_threads(_add_cycles, *graph.adjacency, base, dense_rows(graph, base, workers), queue, paths, shared, by_edge,
-                found, totals, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
+    run_threads(_add_cycles, *graph.adjacency, base, dense_rows(graph, base, workers), queue, paths, shared, found,
+                totals, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
     return int(totals.sum())
 
 
-def cliques_at(graph, support, by_edge):
+def cliques_at(graph, support):
     """Three int64 arrays with a number for each edge: its cliques of 4 vertices, and two sums over its triangles.
 
     support: the triangles at each edge. The first sum adds, for each triangle, how many more triangles its two other
-    edges are in; the second, how many neighbours its third vertex has outside the triangle. Not by edge: of each
-    vertex, the sums over its edges.
+    edges are in; the second, how many neighbours its third vertex has outside the triangle.
     """
     workers, queue = marking_workers(graph), np.zeros(1, np.int64)
     shared, longest = workers > MAX_COPIES, graph.max_column
     places = np.zeros((workers, graph.n), np.int32)
     bits = np.empty((workers, longest * (longest // 64 + 1)), np.uint64)
     sums = np.empty((workers, 3, longest), np.int64)
-    found = np.zeros((1 if shared else workers, 3, graph.m if by_edge else graph.n), np.int64)
+    found = np.zeros((1 if shared else workers, 3, graph.m), np.int64)
     run_threads(_add_cliques, graph.col_ptr, graph.row_idx, graph.degrees, support, queue, places, bits, sums,
-                True if shared else None, True if by_edge else None, found,
-                workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
+                True if shared else None, found, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
     return [found[:, k].sum(axis=0) for k in range(3)]
 
 
-@inline
-def _add_at(found, edge, u, v, value, shared, by_edge):
-    """Add to an edge (u, v), or at both of its ends if `by_edge` is None."""
-    if by_edge is None:
-        add(found, u, value, shared)
-        add(found, v, value, shared)
-    else:
-        add(found, edge, value, shared)
-
-
 @jit
-def _add_cycles(worker, workers, indptr, indices, base, bits, queue, all_paths, shared, by_edge, all_found, totals):
+def _add_cycles(worker, workers, indptr, indices, base, bits, queue, all_paths, shared, all_found, totals):
     """Find each cycle at its last vertex x, as two paths x, v, u over different v to a smaller u.
 
     Paths of three dense vertices, from `base` on, are counted as common bits of two rows. If there is `all_found`, no
@@ -131,7 +121,7 @@ def _add_cycles(worker, workers, indptr, indices, base, bits, queue, all_paths, 
             return
         if all_found is not None and steps:
             found = uncounted(all_found[worker if shared is None else 0])
-            _add_paths(indptr, indices, x, paths, found, shared, by_edge)
+            _add_paths(indptr, indices, x, paths, found, shared)
         for u in range(base, x):
             common = U64(0)
             for w in range((x - base) >> 6):
@@ -157,12 +147,11 @@ def _add_cycles(worker, workers, indptr, indices, base, bits, queue, all_paths, 
 
 
 @jit
-def _add_paths(indptr, indices, x, paths, found, shared, by_edge):
+def _add_paths(indptr, indices, x, paths, found, shared):
     """Add to both edges of each path x, v, u the cycles that it is in: one less than there are paths from x to u.
 
-    By edge, `found` has an element for each entry in the neighbourhoods: those of the path are in those of x and of v.
+    `found` has an element for each entry in the neighbourhoods: those of the path are in those of x and of v.
     """
-    of_x = I64(0)
     for k in range(indptr[U64(x)], indptr[U64(x + 1)]):
         v, of_v = I64(indices[U64(k)]), I64(0)
         if v > x:
@@ -173,21 +162,13 @@ def _add_paths(indptr, indices, x, paths, found, shared, by_edge):
                 break
             others = I64(paths[U64(u)]) - 1
             of_v += others
-            if shared is None or others:
-                add(found, u if by_edge is None else q, others, shared)
-        of_x += of_v
-        if by_edge is None:
-            add(found, v, 2 * of_v, shared)
-        else:
-            add(found, k, of_v, shared)
-    if by_edge is None:
-        add(found, x, of_x, shared)
+            add(found, q, others, shared)
+        add(found, k, of_v, shared)
 
 
 @jit
 def _add_cliques(
-    worker, workers, col_ptr, row_idx, degrees, support, queue, all_places, all_bits, all_sums, shared, by_edge,
-    all_found,
+    worker, workers, col_ptr, row_idx, degrees, support, queue, all_places, all_bits, all_sums, shared, all_found
 ):  # fmt: skip
     """Find the triangles u < v < w of each u, and add what `cliques_at` returns.
 
@@ -225,9 +206,9 @@ def _add_cliques(
                 for word in range(words):
                     common += popcount(bits[U64(i * words + word)] & bits[U64(j * words + word)])
                 at_uv, at_uw, at_vw = support[U64(begin + i)] - 1, support[U64(begin + j)] - 1, support[U64(q)] - 1
-                _add_at(cliques, q, I64(v), I64(w), I64(common), shared, by_edge)
-                _add_at(triangles, q, I64(v), I64(w), at_uv + at_uw, shared, by_edge)
-                _add_at(neighbours, q, I64(v), I64(w), I64(degrees[U64(u)]) - 2, shared, by_edge)
+                add(cliques, q, I64(common), shared)
+                add(triangles, q, at_uv + at_uw, shared)
+                add(neighbours, q, I64(degrees[U64(u)]) - 2, shared)
                 sums[0, U64(i)] += I64(common)
                 sums[0, U64(j)] += I64(common)
                 sums[1, U64(i)] += at_uw + at_vw
@@ -235,8 +216,7 @@ def _add_cliques(
                 sums[2, U64(i)] += I64(degrees[w]) - 2
                 sums[2, U64(j)] += I64(degrees[v]) - 2
         for i in range(length):
-            row = I64(row_idx[U64(begin + i)])
-            _add_at(cliques, begin + i, u, row, sums[0, U64(i)] >> 1, shared, by_edge)  # each was found at two w
-            _add_at(triangles, begin + i, u, row, sums[1, U64(i)], shared, by_edge)
-            _add_at(neighbours, begin + i, u, row, sums[2, U64(i)], shared, by_edge)
-            places[U64(row)] = 0
+            add(cliques, begin + i, sums[0, U64(i)] >> 1, shared)  # each was found at two w
+            add(triangles, begin + i, sums[1, U64(i)], shared)
+            add(neighbours, begin + i, sums[2, U64(i)], shared)
+            places[U64(row_idx[U64(begin + i)])] = 0

@@ -108,12 +108,11 @@ def _orbits(graph, by_edge, on_device):
         _check_trees(own)
     if on_device:
         support, *counted = device_motifs.for_orbits(own)
-        counted = counted if by_edge else [sum_at_ends(own, each, each) for each in counted]
     else:
         support = cpu.support(own, "natural")
         steps = int(own.column_lengths[own.row_idx].sum()) + 4 * int(support.sum())
         check_time("counting orbits", own, lambda own: 3 * steps_of_cycles(own, own.n) + steps)
-        counted = [*cliques_at(own, support, by_edge), cycles_at(own, by_edge)]
+        counted = [*cliques_at(own, support), cycles_at(own)]
     if not by_edge:
         found = _at_vertices(own, support, counted)
         return found if own is graph else {name: found.pop(name)[own.rank] for name in VERTEX_ORBITS}
@@ -157,15 +156,15 @@ def _at_vertices(graph, support, counted):
 
     As there, orbits are written over the numbers that they are computed from.
     """
-    arrays = [*counted, *(np.zeros(graph.n, np.int64) for _ in VERTEX_ORBITS[len(counted) :])]
-    sums = arrays[len(counted) : len(EDGE_ORBITS)]
-    for _, rows, columns, terms in _terms(graph, support):
-        for total, values in zip(sums, terms, strict=True):
+    arrays = [np.zeros(graph.n, np.int64) for _ in VERTEX_ORBITS]
+    sums = arrays[: len(EDGE_ORBITS)]
+    for block, rows, columns, terms in _terms(graph, support):
+        for total, values in zip(sums, (*terms, *(each[block] for each in counted)), strict=True):
             np.add.at(total, rows, values)
             np.add.at(total, columns, values)
     found = dict(zip(VERTEX_ORBITS, arrays, strict=True))
     for block in blocks(graph.n):
-        at = _orbits_of(*(each[block].copy() for each in (*sums, *counted)))
+        at = _orbits_of(*(each[block].copy() for each in sums))
         for name, values in _vertex_orbits_of(graph.degrees[block], at).items():
             found[name][block] = values
     return found

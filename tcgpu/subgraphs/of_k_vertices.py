@@ -44,7 +44,7 @@ from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, check_engine, named, on_engine
 from tcgpu.subgraphs import on_device as device_motifs
 from tcgpu.subgraphs.cliques import sets_of_rows
-from tcgpu.subgraphs.four_at_edges import check_time, count_cycles, first_dense, steps_of_cycles
+from tcgpu.subgraphs.four_at_edges import check_time, count_cycles, first_in_bits, steps_of_cycles
 from tcgpu.suggest import unknown
 
 KINDS = ("clique", "independent", "connected")
@@ -213,7 +213,7 @@ def by_formula(graph, k, enumerated=None):
 
 
 def _steps_of_both(graph):
-    return steps_of_cycles(graph, first_dense(graph)) + steps_of_cliques(graph, 4)
+    return steps_of_cycles(graph, first_in_bits(graph)) + steps_of_cliques(graph, 4)
 
 
 def _cliques_of_complement(graph, k):

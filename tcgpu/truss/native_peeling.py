@@ -4,7 +4,7 @@ The remaining graph is kept as whole neighbourhoods, because a triangle may brea
 frontier, which is all edges that are in too few triangles now. For each of its edges the longer neighbourhood is marked
 and the shorter looked up in the marks. This finds the triangles that break, and the other two edges of each lose one.
 Edges of the frontier with the same longer neighbourhood share its marks. A triangle with two edges in the frontier is
-broken by the first of them. Peeled edges are removed from both neighbourhoods by moving the last entry to their place.
+broken by the first of them. Peeled edges stay in the neighbourhoods until the edges are renumbered.
 
 Truss numbers are found level by level (a level is a number of triangles). The edges of a batch of levels are listed at
 a time, so that a level does not read all edges. After a batch, the remaining edges and vertices are renumbered if they
@@ -25,8 +25,9 @@ from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped
 from tcgpu.truss import dense_truss
 
 GONE = np.int32(-(1 << 31))  # below the support of all edges
-MAX_LISTED = np.int32(-(1 << 20))  # a support below this: GONE + 1 + the edge's position in the frontier. A remaining
-# edge may be below 0 for a moment, by no more than the number of threads
+# Other supports below 0: below IN_FRONTIER, GONE + 1 + the position in the frontier of an edge in it; of a peeled edge,
+# PEELED_AT - its level. A remaining edge may be below 0 for a moment, by no more than the number of threads.
+IN_FRONTIER, PEELED_AT = np.int32(-(1 << 20)), np.int32(-(1 << 19))
 MAX_ALONE = 1 << 22  # look-ups of a round that only one thread runs where it cannot be stopped
 MAX_LOOKUPS = 1 << 24  # then a call returns to Python, where it can be interrupted
 CHUNK = 4  # neighbourhoods that a worker takes at a time
@@ -44,13 +45,12 @@ STOP, LEVEL, END, LISTED, BEGIN, PEELED, FOUND, TO_MARK, NEXT, WORK = range(10)
 
 
 class Remaining(NamedTuple):
-    """Edges, of which some remain, and every vertex's neighbourhood of those, with the numbers of the edges."""
+    """Edges, of which some remain, and every vertex's neighbourhood, with the numbers of the edges."""
 
-    support: np.ndarray  # int32: the triangles that it is in now, or see MAX_LISTED; of a peeled edge, -truss number
+    support: np.ndarray  # int32: the triangles that it is in now, or see IN_FRONTIER and PEELED_AT
     first: np.ndarray  # the edge's ends
     second: np.ndarray
     indptr: np.ndarray
-    length: np.ndarray  # how many entries of a neighbourhood remain: its first ones, in no order
     indices: np.ndarray
     edge: np.ndarray
 
@@ -63,8 +63,6 @@ class Scratch(NamedTuple):
     peeled: np.ndarray  # edges in the order in which they are peeled
     head: np.ndarray  # for a vertex, the first edge of the frontier that uses its marks, by its position there, or -1
     link: np.ndarray  # for an edge of the frontier, by its position, that of the next one after it
-    in_first: np.ndarray  # for an edge of the frontier, by its position, its place in its first end's neighbourhood
-    in_second: np.ndarray
     to_mark: np.ndarray  # the vertices whose neighbourhoods are marked in this round
     marks: np.ndarray  # for each worker and vertex, its place in the marked neighbourhood, from `bases` on
     bases: np.ndarray  # for each worker; higher than all marks of earlier neighbourhoods, which need no clearing
@@ -74,20 +72,17 @@ class Scratch(NamedTuple):
 def peel(graph, k):
     """Which edges are in the k-truss: an array of bool, in the order of `row_idx`."""
     own = cpu.in_order(graph, "auto", "support")
-    left, origin = own, None
-    while k > 2:
-        left, origin = _kept(left, origin, _between_degrees(left, k - 1))
+    keep, done = np.ones(own.m, bool), k <= 2
+    while not done:
+        keep[keep] = _between_degrees(_kept(own, keep), k - 1)
+        left = _kept(own, keep)
         support = cpu.support(left, "natural").astype(np.int32)
         strong = support >= k - 2
         weak = left.m - int(strong.sum())
         done = k == 3 or weak == 0  # for k = 3 weak edges are in no triangle: no others become weak
         if not done and weak < FEW_WEAK * left.m:
             strong, done = _peel_weak(left, support, k - 3)
-        left, origin = _kept(left, origin, strong)
-        if done:
-            break
-    keep = np.zeros(own.m, bool)
-    keep[slice(None) if origin is None else origin] = True
+        keep[keep] = strong
     return cpu.in_edge_order_of(graph, own, keep)
 
 
@@ -95,18 +90,18 @@ def numbers(graph):
     """The truss number of each edge (int32), in the order of `row_idx`."""
     own = cpu.in_order(graph, "auto", "support")
     found = cpu.support(own, "natural").astype(np.int32)  # as the support of Remaining
-    found[found == 0] = -2
+    found[found == 0] = PEELED_AT
     support, first, second, n, origin = found, own.col_of, own.row_idx, own.n, None
     rest, level = None, 0
     while True:
         left = support >= 0
         many, most = np.count_nonzero(left), support.max(initial=0)
         if support.min(where=left, initial=most) == most:  # also if there are none: no triangles need to be broken
-            support[left] = -2 - most
+            support[left] = PEELED_AT - most
             break
         if dense := _dense(left, support, first, second, n):
             rest = scratch = first = second = None  # levels take memory, too
-            support[left] = -2 - dense_truss.levels(*dense, level)
+            support[left] = PEELED_AT - dense_truss.levels(*dense, level)
             break
         if many <= SHRINK * support.size:
             if origin is not None:
@@ -130,7 +125,7 @@ def numbers(graph):
     if origin is not None:
         found[origin] = support
     rest = scratch = support = None
-    return cpu.in_edge_order_of(graph, own, np.negative(found, out=found))
+    return cpu.in_edge_order_of(graph, own, np.subtract(PEELED_AT + 2, found, out=found))
 
 
 def _wide(m):
@@ -161,11 +156,9 @@ def _between_degrees(graph, degree):
     return high[rows] & high[cols]
 
 
-def _kept(graph, origin, keep):
-    """The graph of the edges to keep, and their numbers in the whole graph; None for all."""
-    if keep.all():
-        return graph, origin
-    return graph.kept(keep), np.flatnonzero(keep).astype(_wide(graph.m)) if origin is None else origin[keep]
+def _kept(graph, keep):
+    """The graph of the edges to keep."""
+    return graph if keep.all() else graph.kept(keep)
 
 
 def _peel_weak(graph, support, level):
@@ -182,13 +175,13 @@ def _peel_weak(graph, support, level):
 
 def _remaining(support, first, second, n):
     """The neighbourhoods of the edges that remain."""
-    m, length = support.size, np.zeros(n, np.int32)
-    indptr = np.append(0, np.cumsum(occurrences(n, first, second), dtype=np.int64))
-    indices, edge = np.empty(2 * m, np.int32), np.empty(2 * m, _wide(m))
+    m, left = support.size, support >= 0
+    indptr = np.append(0, np.cumsum(occurrences(n, first[left], second[left]), dtype=np.int64))
+    indices, edge = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], _wide(m))
     queue = np.zeros(1, np.int64)
-    run_threads(_fill_neighbourhoods, support, first, second, queue, indptr, length, indices, edge,
+    run_threads(_fill_neighbourhoods, support, first, second, queue, indptr[:-1].copy(), indices, edge,
                 workers=1, queue=stoppable(queue, m))  # fmt: skip
-    return Remaining(support, first, second, indptr, length, indices, edge)
+    return Remaining(support, first, second, indptr, indices, edge)
 
 
 def _renumbered(first, second, n):
@@ -201,7 +194,7 @@ def _renumbered(first, second, n):
 
 
 def _scratch(rest):
-    m, n, wide = rest.support.size, rest.length.size, rest.edge.dtype
+    m, n, wide = rest.support.size, rest.indptr.size - 1, rest.edge.dtype
     longest = int(np.diff(rest.indptr).max(initial=0))
     return Scratch(
         counters=np.zeros(10, np.int64),
@@ -209,8 +202,6 @@ def _scratch(rest):
         peeled=np.empty(m, wide),
         head=np.full(n, -1, wide),
         link=np.empty(m, wide),
-        in_first=np.empty(m, np.int32),
-        in_second=np.empty(m, np.int32),
         to_mark=np.empty(n, np.int32),
         marks=np.zeros((threads(), n), np.int32),
         bases=np.ones(threads(), np.int64),
@@ -250,7 +241,7 @@ def _peel_batch(rest, scratch, left):
     while (why := _peel_rounds(large, rest, scratch)) != DONE:
         if why == LARGE and counters[WORK] > RECOUNT * (left - counters[PEELED]):
             frontier = scratch.peeled[counters[BEGIN] : counters[PEELED]]
-            rest.support[frontier] = -2 - counters[LEVEL]
+            rest.support[frontier] = PEELED_AT - counters[LEVEL]
             scratch.head[scratch.to_mark[: counters[TO_MARK]]] = -1
             return False
         if why == LARGE:
@@ -259,20 +250,18 @@ def _peel_batch(rest, scratch, left):
 
 
 @jit
-def _fill_neighbourhoods(worker, workers, support, first, second, queue, indptr, length, indices, edge):
-    """Append each edge that remains to the neighbourhoods of both ends; `length` begins as zeros."""
+def _fill_neighbourhoods(worker, workers, support, first, second, queue, put, indices, edge):
+    """Append each edge that remains to the neighbourhoods of both ends; those of a vertex v go to put[v]."""
     for e in range(first.size):
         if stopped(queue):
             return
         if support[U64(e)] < 0:
             continue
         u, v = U64(first[U64(e)]), U64(second[U64(e)])
-        put = U64(indptr[u] + length[u])
-        indices[put], edge[put] = v, e
-        put = U64(indptr[v] + length[v])
-        indices[put], edge[put] = u, e
-        length[u] += 1
-        length[v] += 1
+        indices[U64(put[u])], edge[U64(put[u])] = v, e
+        indices[U64(put[v])], edge[U64(put[v])] = u, e
+        put[u] += 1
+        put[v] += 1
 
 
 @jit
@@ -280,26 +269,12 @@ def _peel_rounds(large, rest, scratch):
     """Peel until the batch is DONE, a LARGE round of at least `large` look-ups comes, or MAX_LOOKUPS are done."""
     support, batch, peeled, head, link = rest.support, scratch.batch, scratch.peeled, scratch.head, scratch.link
     counters = scratch.counters
-    first, second, in_first, in_second = rest.first, rest.second, scratch.in_first, scratch.in_second
-    indptr, length, indices, edge = rest.indptr, rest.length, rest.indices, rest.edge
+    first, second, indptr = rest.first, rest.second, rest.indptr
     total = I64(0)
     while total < MAX_LOOKUPS:
         begin, end, level = counters[PEELED], counters[FOUND], counters[LEVEL]
-        for x in range(counters[BEGIN], begin):  # remove the edges of the previous frontier
-            e, position = U64(peeled[U64(x)]), U64(x - counters[BEGIN])
-            support[e] = -2 - level
-            for u, place in ((U64(first[e]), in_first[position]), (U64(second[e]), in_second[position])):
-                length[u] -= 1
-                last = indptr[u] + length[u]
-                f, w = edge[U64(last)], indices[U64(last)]
-                put = indptr[u] + place
-                edge[U64(put)], indices[U64(put)] = f, w
-                if support[U64(f)] < MAX_LISTED:
-                    other = U64(I64(support[U64(f)]) - GONE - 1)
-                    if first[U64(f)] == u:
-                        in_first[other] = place
-                    else:
-                        in_second[other] = place
+        for x in range(counters[BEGIN], begin):  # the previous frontier
+            support[U64(peeled[U64(x)])] = PEELED_AT - level
         if begin == end:  # no edge has become weak: find the edges of this level in the batch
             lowest, listed = counters[END], I64(0)
             for x in range(counters[LISTED]):
@@ -326,11 +301,12 @@ def _peel_rounds(large, rest, scratch):
             e = U64(peeled[U64(x)])
             support[e] = GONE + 1 + (x - begin)
             u, v = U64(first[e]), U64(second[e])
-            if length[u] < length[v]:
-                u, v = v, u
-            work += length[v]
+            of_u, of_v = indptr[u + U64(1)] - indptr[u], indptr[v + U64(1)] - indptr[v]
+            if of_u < of_v:
+                u, v, of_u, of_v = v, u, of_v, of_u
+            work += of_v
             if head[u] < 0:
-                work += length[u]
+                work += of_u
                 scratch.to_mark[U64(count)] = u
                 count += 1
             link[U64(x - begin)] = head[u]
@@ -348,7 +324,7 @@ def _peel_rounds(large, rest, scratch):
 @jit
 def _break_triangles(worker, workers, rest, scratch):
     """One round: each triangle with an edge in the frontier takes one off the support of its other edges."""
-    first, second, indptr, lengths = rest.first, rest.second, rest.indptr, rest.length
+    first, second, indptr = rest.first, rest.second, rest.indptr
     indices, edge = rest.indices, rest.edge
     support, counters, batch, peeled = rest.support, scratch.counters, scratch.batch, scratch.peeled
     head, link, to_mark, bases = scratch.head, scratch.link, scratch.to_mark, scratch.bases
@@ -361,13 +337,12 @@ def _break_triangles(worker, workers, rest, scratch):
             break
         for x in range(chunk, min(counters[TO_MARK], chunk + CHUNK)):
             u = I64(to_mark[U64(x)])
-            begin, length = indptr[U64(u)], I64(lengths[U64(u)])
+            begin, length = indptr[U64(u)], indptr[U64(u + 1)] - indptr[U64(u)]
             base = bases[worker]
-            if base + length + 1 >= 1 << 31:
+            if base + length >= 1 << 31:
                 marks[:] = 0
                 base = 1
-            bases[worker] = base + length + 1
-            marks[U64(u)] = base + length  # which the neighbourhoods of its neighbours hit, too
+            bases[worker] = base + length
             for k in range(length):
                 marks[U64(indices[U64(begin + k)])] = base + k
             position = I64(head[U64(u)])
@@ -376,7 +351,7 @@ def _break_triangles(worker, workers, rest, scratch):
                 e = I64(peeled[U64(counters[BEGIN] + position)])
                 v = I64(first[U64(e)]) + I64(second[U64(e)]) - u
                 start = indptr[U64(v)]
-                stop = start + lengths[U64(v)]
+                stop = indptr[U64(v + 1)]
                 own = support[U64(e)]
                 hits = I64(0)
                 for k in range(start, stop):
@@ -384,14 +359,12 @@ def _break_triangles(worker, workers, rest, scratch):
                     here[U64(hits)] = k - start
                     there[U64(hits)] = mark - base
                     hits += mark >= base
-                in_v = I32(0)
                 for hit in range(hits):
-                    if there[U64(hit)] == length:
-                        in_v = here[U64(hit)]
-                        continue
                     f, g = I64(edge[U64(start + here[U64(hit)])]), I64(edge[U64(begin + there[U64(hit)])])
                     f_left, g_left = support[U64(f)], support[U64(g)]
-                    if min(f_left, g_left) < MAX_LISTED:  # the first edge of the frontier breaks the triangle
+                    if IN_FRONTIER <= f_left <= PEELED_AT or IN_FRONTIER <= g_left <= PEELED_AT:
+                        continue
+                    if min(f_left, g_left) < IN_FRONTIER:  # the first edge of the frontier breaks the triangle
                         f_left, g_left = (
                             GONE if own > g_left else f_left,
                             GONE if own > f_left else g_left,
@@ -410,10 +383,4 @@ def _break_triangles(worker, workers, rest, scratch):
                             peeled[U64(fetch_add(counters, FOUND, 1))] = other
                         elif left == batch_end:
                             batch[U64(fetch_add(counters, LISTED, 1))] = other
-                in_u = I32(marks[U64(v)] - base)
-                if first[U64(e)] == u:
-                    scratch.in_first[U64(position)], scratch.in_second[U64(position)] = in_u, in_v
-                else:
-                    scratch.in_first[U64(position)], scratch.in_second[U64(position)] = in_v, in_u
-                marks[U64(v)] = 0  # v is no neighbour of u from now on
                 position = I64(link[U64(position)])

@@ -124,7 +124,7 @@ def two_processes(faults, all_are_able, monkeypatch, tmp_path):
 
     monkeypatch.setattr(dask_members, "_count", member)
     monkeypatch.setattr(dask_members, "_new_key", lambda: secrets.token_hex())
-    monkeypatch.setattr(dask_members, "CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(division, "CHECK_SECONDS", 0.1)
     with faults.cluster(2) as (started, client):
 
         def results(fails="never", times=0):
@@ -263,7 +263,7 @@ def test_the_others_are_restarted_if_one_fails(two_processes):
 
 
 def test_workers_that_die_again_and_again_are_lost(two_processes, monkeypatch):
-    monkeypatch.setattr(dask_members, "MAX_RESTARTS", 1)
+    monkeypatch.setattr(division, "RESTARTS", 1)
     with pytest.raises(WorkerLost, match="died 2 times while they counted a graph together"):
         two_processes("dies", 2)
 

@@ -359,11 +359,11 @@ def two_gpus(monkeypatch):
 def test_all_members_count_again_if_one_dies(deaths, two_gpus, monkeypatch):
     monkeypatch.setattr(division.GpuGroup, "new_key", secrets.token_hex)
     workers = Dying(deaths)
-    with pytest.raises(WorkerLost, match="died 4 times") if deaths > executors.MAX_RESTARTS else nullcontext():
+    with pytest.raises(WorkerLost, match="died 4 times") if deaths > executors.RESTARTS else nullcontext():
         assert triangles(division.results((np.zeros(4, int), np.ones(4, int)), workers)) == 10
     assert workers.restarts == deaths
     assert (
-        len(workers.keys) == 2 * len(set(workers.keys)) == 2 * (deaths + 1 if deaths <= executors.MAX_RESTARTS else 4)
+        len(workers.keys) == 2 * len(set(workers.keys)) == 2 * (deaths + 1 if deaths <= executors.RESTARTS else 4)
     )
 
 

@@ -10,7 +10,7 @@ from strategies import sparse_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, cpu
-from tcgpu.distributed import Part, cut, pairs, shares, slices
+from tcgpu.distributed import cut, pairs, shares, slices
 
 CLIQUE = tcgpu.generate.clique(40)
 
@@ -48,38 +48,20 @@ def test_every_edge_is_in_exactly_one_part(graph, data):
 
 
 @given(sparse_graphs(), st.data())
-def test_halves_make_up_the_part(graph, data):
-    parts = data.draw(st.sampled_from(list(cuts(graph, data.draw).values())))
-    part = data.draw(st.sampled_from(parts or [Part(0, 0, 0, 0)]))
-    if part.has_no_triangles(graph) or len(set(range(*part.columns(graph))) | set(range(*part.rows(graph)))) <= 2:
-        return
-    halves = part.halves(graph)
-    assert (times_held(graph, halves) == times_held(graph, [part])).all()
-    assert sum(triangles_by_definition(graph, half) for half in halves) == triangles_by_definition(graph, part)
-
-
-def test_parts_can_be_halved_down_to_two_columns():
-    found, pieces = 0, slices(CLIQUE, 1)
-    two = cut.column_bytes(CLIQUE, 0, 1) + cut.column_bytes(CLIQUE, 1, 2)
-    while pieces:
-        piece = pieces.pop()
-        if sum(cut.column_bytes(CLIQUE, *range_) for range_ in piece.column_ranges(CLIQUE)) > two:
-            pieces += piece.halves(CLIQUE)
-        else:
-            found += triangles_by_definition(CLIQUE, piece)
-    assert found == tcgpu.count(CLIQUE, "cpu")
-    with pytest.raises(GraphError, match="two columns cannot be halved"):
-        Part(0, 1, 1, 2).halves(Graph.from_edges([0], [1]))
+def test_what_a_part_has_within_those_of_another_cut_makes_it_up(graph, data):
+    part = data.draw(st.sampled_from(slices(graph, 3)))
+    within = [other.within(part) for other in cuts(graph, data.draw)["pairs"]]
+    assert times_held(graph, within).tolist() == times_held(graph, [part]).tolist()
+    assert sum(triangles_by_definition(graph, each) for each in within) == triangles_by_definition(graph, part)
 
 
 @given(sparse_graphs(), st.data())
 def test_the_ranges_of_a_part_include_its_triangles(graph, data):
-    """At most two ranges of columns include both ends of its edges; its result ranges include its triangles."""
+    """Its columns and rows include both ends of its edges; its result ranges include its triangles."""
     for part in data.draw(st.sampled_from(list(cuts(graph, data.draw).values()))):
-        taken = {v for range_ in part.column_ranges(graph) for v in range(*range_)}
+        taken = {*range(*part.columns(graph)), *range(*part.rows(graph))}
         inside = [e for e in range(part.first, part.last) if part.low <= graph.row_idx[e] < part.high]
         assert {int(v) for e in inside for v in (graph.row_idx[e], graph.col_of[e])} <= taken
-        assert len(part.column_ranges(graph)) <= 2
         edges, vertices = (
             {k for range_ in part.result_ranges(graph, by_edge) for k in range(*range_)} for by_edge in (True, False)
         )

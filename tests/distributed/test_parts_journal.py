@@ -183,14 +183,17 @@ def written(path, **entry):
 def test_a_damaged_or_foreign_line_is_refused(path, line, last):
     with open(path, "ab") as file:
         file.write(line + last)
-    refused(path, "journal(, line 4: damaged: expected a part with its triangles and their checksum|: longer than)")
+    refused(
+        path,
+        "journal(, line 4: damaged: expected one of 5 parts, once, and its triangles|: longer than)",
+    )
 
 
 @pytest.mark.parametrize("end", [b"7", b"3 4", b"\0" * 40, b'{"part": ' + b"1" * 300])
 def test_a_damaged_last_line_is_refused(path, end):
     with open(path, "ab") as file:
         file.write(end)
-    refused(path, "journal, line 4: expected a part; found")
+    refused(path, "journal, line 4: damaged: expected one of 5 parts, once, and its triangles; found")
 
 
 @pytest.mark.parametrize(
@@ -198,19 +201,19 @@ def test_a_damaged_last_line_is_refused(path, end):
 )
 def test_an_invalid_part_is_refused(path, part, triangles):
     written(path, part=part, triangles=triangles, seconds=0.5)
-    refused(path, "journal, line 4: expected one of 5 parts, once, and its triangles; found")
+    refused(path, "journal, line 4: damaged: expected one of 5 parts, once, and its triangles; found")
 
 
 @pytest.mark.parametrize("triangles", [-1, 10**6, 10**30])
 def test_an_impossible_count_is_refused(path, triangles):
     written(path, part=1, triangles=triangles, seconds=0.5)
-    refused(path, "journal, line 4: expected one of 5 parts, once, and its triangles; found")
+    refused(path, "journal, line 4: damaged: expected one of 5 parts, once, and its triangles; found")
 
 
 @pytest.mark.parametrize("triangles", [13, 12])
 def test_a_repeated_part_is_refused(path, triangles):
     written(path, part=3, triangles=triangles, seconds=0.5)
-    refused(path, "journal, line 4: expected one of 5 parts, once, and its triangles; found")
+    refused(path, "journal, line 4: damaged: expected one of 5 parts, once, and its triangles; found")
 
 
 @pytest.mark.parametrize("place", range(0, 500, 7))

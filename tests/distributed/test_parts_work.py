@@ -29,7 +29,7 @@ from tcgpu.distributed import (
     worker,
 )
 from tcgpu.distributed.part_tally import part_tally
-from tcgpu.engines import runtime
+from tcgpu.engines import runtime, staging
 
 ENGINES = ["cpu", pytest.param("sim", marks=pytest.mark.sim), pytest.param("gpu", marks=pytest.mark.gpu)]
 KERNELS = ENGINES[1:]
@@ -134,7 +134,7 @@ def test_values_are_compact():
 def test_a_part_of_two_ranges_returns_two_short_arrays():
     graph = tcgpu.generate.mesh(40, 40)
     part = next(
-        part for part in some_pairs(graph) if len(part.column_ranges(graph)) == 2 and not part.has_no_triangles(graph)
+        part for part in some_pairs(graph) if part.low > part.columns(graph)[1] and not part.has_no_triangles(graph)
     )
     edges = count_part(graph, part, "support", engine="cpu")
     assert sum(values.size for _, values in edges.values) < graph.m // 2
@@ -215,22 +215,22 @@ def test_warp_search_counts_parts_with_and_without_its_cache(engine):
 
 
 @pytest.mark.parametrize("engine", KERNELS)
-@pytest.mark.parametrize("share", [1.5, 0.7, 0.3, 0.1])
-def test_a_part_that_does_not_fit_is_halved(engine, share, monkeypatch):
-    room = int(share * cut.column_bytes(RMAT, 0, RMAT.n)) + device_parts.MARGIN_BYTES
+@pytest.mark.parametrize("share", [1.5, 0.7, 0.3, 0.15])
+def test_a_part_that_does_not_fit_is_counted_in_pieces(engine, share, monkeypatch):
+    room = int(share * cut.column_bytes(RMAT, 0, RMAT.n)) + device_parts.MARGIN
     monkeypatch.setattr(runtime, "memory_free", lambda: room)
     whole = slices(RMAT, 1)[0]
     device_parts.forget()
     found = count_part(RMAT, whole, engine=engine)
-    assert found.triangles == tcgpu.count(RMAT) and (found.halved > 0) == (share < 1)
+    assert found.triangles == tcgpu.count(RMAT) and (found.pieces > 1) == (share < 1)
     device_parts.forget()
     edges = count_part(RMAT, whole, "support", engine=engine)
     assert np.array_equal(sum_values([edges], RMAT.m), tcgpu.support(RMAT, engine="cpu"))
-    assert (edges.halved > 0) == (share < 1)
+    assert (edges.pieces > 1) == (share < 1)
 
 
 @pytest.mark.sim
-def test_a_part_is_halved_if_an_allocation_fails(monkeypatch):
+def test_a_part_is_counted_in_pieces_if_an_allocation_fails(monkeypatch):
     """Even if enough memory seemed to be free."""
     make, largest = runtime.named("sim").device_array, RMAT.nbytes // 3
 
@@ -241,13 +241,13 @@ def test_a_part_is_halved_if_an_allocation_fails(monkeypatch):
 
     monkeypatch.setattr(runtime.named("sim"), "device_array", scarce)
     found = count_part(RMAT, slices(RMAT, 1)[0], engine="sim")
-    assert found.triangles == tcgpu.count(RMAT, "cpu") and found.halved > 1
+    assert found.triangles == tcgpu.count(RMAT, "cpu") and found.pieces > 1
 
 
 @pytest.mark.sim
-def test_two_columns_that_do_not_fit_are_an_error(monkeypatch):
-    monkeypatch.setattr(runtime, "memory_free", lambda: device_parts.MARGIN_BYTES + 20)
-    with pytest.raises(GraphError, match="cannot be halved"):
+def test_a_column_that_does_not_fit_is_an_error(monkeypatch):
+    monkeypatch.setattr(runtime, "memory_free", lambda: device_parts.MARGIN + 20)
+    with pytest.raises(GraphError, match="bytes of device memory are too few for this graph"):
         count_part(RMAT, slices(RMAT, 1)[0], engine="sim")
 
 
@@ -259,24 +259,28 @@ def test_a_gpu_without_memory_raises_our_own_error():
 
 @pytest.mark.parametrize("engine", KERNELS)
 def test_columns_are_kept_for_the_next_part_only(engine, monkeypatch):
-    brought = []
-    bring = device_parts._copied
-    monkeypatch.setattr(device_parts, "_copied", lambda *range_: brought.append(range_[1:]) or bring(*range_))
+    brought, request = [], staging.Feeder.request
+
+    def noted(feeder, load):
+        brought.append(load.fill.args[1:])
+        return request(feeder, load)
+
+    monkeypatch.setattr(staging.Feeder, "request", noted)
     graph = tcgpu.generate.rmat(scale=6, seed=3)
     for part in slices(graph, 4):
         count_part(graph, part, engine=engine)
     assert brought == [(0, graph.n)]
     device_parts.forget()
     brought.clear()
-    parts = [part for part in some_pairs(graph) if not part.has_no_triangles(graph)]
-    for part in parts:
-        count_part(graph, part, engine=engine)
-    assert len(brought) < 2 * len(parts)  # the first range of a pair stays for the next one
-    kept = device_parts._thread.cache
-    assert 1 <= len(kept.held) <= 2 and kept.graph() is graph
+    room = graph.nbytes // 2 + device_parts.MARGIN
+    monkeypatch.setattr(runtime, "memory_free", lambda: room)
+    pieces = [count_part(graph, part, engine=engine).pieces for part in slices(graph, 4)]
+    assert min(pieces) > 1 and len(brought) < 2 * sum(pieces)  # the first range of a pair stays for the next one
+    kept, *_ = device_parts._thread.kept
+    assert kept() is graph
     del graph
     gc.collect()
-    assert kept.graph() is None
+    assert kept() is None
 
 
 @pytest.mark.sim

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import pytest
 import tcgpu
 from tcgpu import EngineError, Graph, GraphError, TcgpuError
 from tcgpu.distributed import PartResult, Share, executors, pool, shared_arrays, shares, slices, worker
-from tcgpu.distributed.worker import DoesNotFit, GraphMissing
+from tcgpu.distributed.worker import DoesNotFit
 from tcgpu.errors import WorkerLost
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -189,7 +188,7 @@ def test_the_graph_is_shared_with_processes_once(monkeypatch, processes, shared_
 
 
 def test_threads_use_the_same_graph(monkeypatch):
-    monkeypatch.setattr(shared_arrays.SharedArrays, "source", None)
+    monkeypatch.setattr(pool, "shared_file", None)
     graph = tcgpu.generate.rmat(8, seed=4)
     with ThreadPoolExecutor(2) as executor:
         assert pool.count(graph, executor, engine="cpu", order="natural") == tcgpu.count(graph, "cpu")
@@ -199,7 +198,7 @@ def test_threads_use_the_same_graph(monkeypatch):
 def test_a_graph_in_a_folder_is_mapped_from_there(tmp_path, monkeypatch, processes):
     tcgpu.write(GRAPHS["R-MAT"], tmp_path / "graph", "folder")
     graph = tcgpu.read(tmp_path / "graph")
-    monkeypatch.setattr(shared_arrays.SharedArrays, "source", None)
+    monkeypatch.setattr(pool, "shared_file", None)
     assert pool.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
 
 
@@ -263,18 +262,19 @@ def test_a_shared_file_can_be_mapped_while_it_is_open(name, named, monkeypatch, 
         pytest.skip("no /proc here")
     monkeypatch.setattr(shared_arrays, "MEMORY", str(tmp_path))
     graph = GRAPHS[name]
-    with closing(shared_arrays.SharedArrays(graph.col_ptr, graph.row_idx)) as shared:
-        source = shared.source()
-        assert shared.source() is source and len(os.listdir(tmp_path)) == named
-        col_ptr, row_idx = source.open()
-        assert Graph(col_ptr, row_idx).equals(graph)
+    with shared_arrays.shared_file(graph) as source:
+        assert len(os.listdir(tmp_path)) == named
+        mapped = source.graph()
+        assert mapped.equals(graph)
         with pytest.raises(ValueError, match="read-only"):
-            col_ptr[0] += 1
-        assert Graph(*source.open()).equals(graph)
-        assert replace(source, token="0" * shared_arrays.TOKEN).open() is replace(source, arrays=()).open() is None
+            mapped.col_ptr[0] += 1
+        assert source.graph().equals(graph)
+        assert (
+            replace(source, token="0" * shared_arrays.TOKEN).graph() is replace(source, m=graph.m + 1).graph() is None
+        )
     assert not os.listdir(tmp_path)
     with pytest.raises(OSError):
-        source.open()
+        source.graph()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no /proc here")
@@ -283,8 +283,8 @@ def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
     pipe = os.pipe()
     with open(tmp_path / "other", "w+b") as file:
         clique = GRAPHS["clique"]
-        with closing(shared_arrays.SharedArrays(clique.col_ptr, clique.row_idx)) as shared:
-            source = shared.source()
+        with shared_arrays.shared_file(clique) as source:
+            pass
         file.write(b"7" * source.nbytes)
         file.flush()
         number = int(source.path.rpartition("/")[2])
@@ -353,7 +353,7 @@ def test_a_worker_without_memory_for_a_share_reports_it(monkeypatch):
 
 
 class Scripted(Executor):
-    """An executor of a fake worker: `answer(task, part, columns)` returns or raises each result."""
+    """An executor of a fake worker: `answer(task, part, source)` returns or raises each result."""
 
     _max_workers = 3
 
@@ -375,7 +375,7 @@ class Scripted(Executor):
 def test_a_share_that_two_workers_counted_is_added_once():
     counted = []
 
-    def answer(task, part, columns):
+    def answer(task, part, source):
         counted.append(part.index)
         return PartResult(Share(1 if len(counted) < 3 else part.index, 3), 10 ** len(counted), 0.0, "sim")
 
@@ -387,8 +387,8 @@ def test_a_share_that_two_workers_counted_is_added_once():
 def test_a_graph_too_large_for_a_gpu_is_counted_in_slices(monkeypatch):
     tried = []
 
-    def answer(task, part, columns):
-        if isinstance(part, Share):
+    def answer(task, part, source):
+        if part.of_tasks:
             tried.append(part)
             raise DoesNotFit("needs 9 bytes")
         return worker.count_part(GRAPHS["clique"], part)
@@ -399,24 +399,21 @@ def test_a_graph_too_large_for_a_gpu_is_counted_in_slices(monkeypatch):
         pool.count(GRAPHS["clique"], Scripted(answer), method="adaptive")
 
 
-def test_a_worker_is_sent_the_source_of_the_graph_and_then_the_columns(shared_files):
-    reported = []
+def test_a_worker_is_sent_a_shared_file_and_then_the_graph(shared_files):
+    sent = []
 
-    def answer(task, part, columns):
-        reported.append((task.source is not None, columns is not None))
-        if columns is None:
-            return GraphMissing(task.source)
-        assert columns.equals(GRAPHS["clique"])
-        return worker.count_part(columns, part)
+    def answer(task, part, source):
+        sent.append(type(source))
+        return worker.count_part(source, part) if isinstance(source, Graph) else None
 
     assert pool.count(GRAPHS["clique"], Scripted(answer), engine="cpu", parts=1) == COUNTS["clique"]
-    assert reported == [(False, False), (True, False), (True, True)]
+    assert sent == [type(None), shared_arrays.SharedFile, Graph]
     assert not shared_files()
 
 
 @pytest.mark.parametrize("error", [GraphError("a bad part"), RuntimeError("a fault of ours")])
 def test_an_error_in_a_worker_is_raised(error, shared_files):
-    def answer(task, part, columns):
+    def answer(task, part, source):
         raise error
 
     with pytest.raises(type(error), match=str(error)):
@@ -425,7 +422,7 @@ def test_an_error_in_a_worker_is_raised(error, shared_files):
 
 @pytest.mark.parametrize("error", [BrokenExecutor("killed"), CancelledError()])
 def test_a_broken_executor_raises_worker_lost(error):
-    def answer(task, part, columns):
+    def answer(task, part, source):
         raise error
 
     with pytest.raises(WorkerLost, match="Scripted cannot continue: 5 parts are not counted"):
@@ -519,14 +516,14 @@ def test_a_named_pool_is_not_restarted_forever(monkeypatch):
     """Every restarted pool breaks again."""
     started = []
 
-    def broken(task, part, columns):
+    def broken(task, part, source):
         raise BrokenExecutor("killed")
 
     monkeypatch.setitem(executors.POOLS, "processes", lambda: (started.append(1), Scripted(broken))[1])
     executors.terminate("processes")
     with pytest.raises(WorkerLost):
         pool.count(GRAPHS["clique"], "processes", engine="cpu")
-    assert len(started) == 1 + pool.MAX_RESTARTS
+    assert len(started) == 1 + pool.RESTARTS
     executors.terminate("processes")
 
 

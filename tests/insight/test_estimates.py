@@ -15,7 +15,6 @@ from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.insight import caches, estimates, gpus, recorder, sampling, task_loops, trace_launch
 from tcgpu.insight.demand import Steps
-from tcgpu.insight.recorder import TaskSampler
 from tcgpu.kernels import Step, simulated
 from tcgpu.registry import METHODS
 
@@ -53,12 +52,10 @@ def skewed():
 @pytest.mark.parametrize("method", TASKS)
 def test_the_tasks_of_a_launch_are_counted(method, skewed):
     [step], arrays, _ = launched(method, skewed, "natural")
-    args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])
-    sampler = TaskSampler(step.kernel.py_func, step.blocks, step.threads, args, step.shared)
     if method == "merge_path":  # it compares its threads with the size of the grid, which has a block for every task
         assert step.blocks == TASKS[method](skewed.n, skewed.m)
     else:
-        assert sampling.count_tasks(sampler, step.blocks) == TASKS[method](skewed.n, skewed.m)
+        assert sampling.Units(step, arrays, skewed, STEPS).tasks == TASKS[method](skewed.n, skewed.m)
 
 
 def test_tasks_are_taken_off_a_queue_by_blocks_or_by_warps():

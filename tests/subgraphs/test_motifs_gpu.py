@@ -73,9 +73,9 @@ def limit(patch, limits):
 
 def check_at_edges(graph):
     """The kernels find the cliques and cycles of each edge that the native engine finds."""
-    expected = four_at_edges.cliques_at(graph, cpu.support(graph, "natural"), True)[0]
+    expected = four_at_edges.cliques_at(graph, cpu.support(graph, "natural"))[0]
     assert np.array_equal(cliques.plan(graph, 4, at_edges=True).count(), expected)
-    assert np.array_equal(cycles.plan(graph, at_edges=True).count(), four_at_edges.cycles_at(graph, True))
+    assert np.array_equal(cycles.plan(graph, at_edges=True).count(), four_at_edges.cycles_at(graph))
 
 
 def same_orbits(graph, per, engine):

@@ -5,8 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tcgpu.engines.integers import OPERATIONS, Integers
-from tcgpu.engines.kernel_language import CallersFunction, is_cuda, is_device_function
+from tcgpu.engines.kernel_language import (
+    OPERATIONS,
+    CallersFunction,
+    KernelTransformer,
+    is_cuda,
+    is_device_function,
+)
 from tcgpu.engines.webgpu.numbers import (
     BIG,
     COMPARED,
@@ -41,7 +46,7 @@ def assigned(name, value):
     return ast.Assign([ast.Name(name, ast.Store())], value)
 
 
-class Expressions(Integers):
+class Expressions(KernelTransformer):
     """The part of a `translator.Function` that translates expressions, and the lines of text that they need."""
 
     condition_node = None  # an expression of which only the truth counts

@@ -22,8 +22,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tcgpu.engines.integers import OPERATIONS
-from tcgpu.engines.kernel_language import parameters, refuse_recursion, source_tree
+from tcgpu.engines.kernel_language import OPERATIONS, parameters, refuse_recursion, source_tree
 from tcgpu.engines.webgpu import prelude
 from tcgpu.engines.webgpu.device import WIDTH
 from tcgpu.engines.webgpu.expressions import Expressions, Parted

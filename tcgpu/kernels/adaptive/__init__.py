@@ -59,7 +59,6 @@ Natural order; degree order if merging costs less, and then no column is local:
     does one of columns i and j have many times as many rows as the other, or do both have over 1,024 together?
         |                  |
         no                yes --> merge_short_kernel   a warp per 32 nonzeros: binary search for each row of the shorter
-        |                         search_kernel        the same: those of warps that have more than 256 searches
         |
         --------> merge_short_kernel   a thread per nonzero (i, j): two pointers
                   (if no column has over 128 rows, merge_kernel; if most columns i and j are far apart, too,
@@ -81,9 +80,9 @@ Where things are
 ----------------
 plan            the arrays and launches of a count; docs/adaptive.md explains them one by one
 layout          the arrays made before counting: near numbers, in-edges, tasks, hubs' rows of bits
-hubs, windows, far, bit_rows, merging
+hubs, windows, far, tables, bit_rows, merging
                 the kernels that count
-support_plan    the same for the triangles of each edge and vertex, with bit_rows, support_windows and support_merges
+support_plan    the same for the triangles of each edge and vertex, with bit_rows, tables and support_merges
 """
 
 from tcgpu.kernels.adaptive.plan import BY_DEGREE, plan, prepare

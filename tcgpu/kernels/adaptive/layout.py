@@ -213,6 +213,28 @@ def count_tasks(in_ptr, in_end, lengths, fewest, fewer, tasks):
         i += cuda.gridsize(1)
 
 
+@kernel("void(int64[::1], int32[::1])")
+def measure_lengths(col_ptr, lengths):
+    """A thread per column: how many rows it has."""
+    j = cuda.grid(1)
+    while j < lengths.size:
+        lengths[j] = col_ptr[j + 1] - col_ptr[j]
+        j += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64[::1], uint64[::1])")
+def list_in_edges(col_ptr, row_idx, col_of, last, in_end, in_edges):
+    """A thread per nonzero (i, j) with j before `last`: add the piece of `row_idx` with the rows of column j past i to
+    the in-edges of i, if there are any."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        j = col_of[e]
+        rows = col_ptr[j + 1] - (e + 1)
+        if j < last and rows > 0:
+            in_edges[cuda.atomic.add(in_end, row_idx[e], 1)] = pack_piece(e + 1, rows)
+        e += cuda.gridsize(1)
+
+
 TASK_TYPES = "int32[::1], int32[::1], uint64[::1], uint64[::1]"
 
 
@@ -270,14 +292,26 @@ class Layout(NamedTuple):
     setup: list
 
 
-def in_edges_by_degree(graph, first_near, heavy_quads, share=(0, 1)):
-    """The Layout before `lay_out` fills quads and in-edges: the list of heavy columns, and memory for the rest."""
-    n, m = graph.n, graph.m
-    copied = columns_of(graph)
+def room_for_in_edges(graph):
+    """The Layout that counts each vertex' in-edges, and has memory for them."""
+    n, m, copied = graph.n, graph.m, columns_of(graph)
     counting = launch(orientation.count_rows, m, 256, counts="in_count")
     if isinstance(graph, DeviceGraph) and graph.degrees is not None:
         copied["degrees"] = graph.degrees
         counting = launch(count_in_edges, n, 256)
+    created = {
+        "in_count": (n, np.int32, 0),
+        "in_ptr": (n + 1, np.int64, None),
+        "in_end": (n + 1, np.int64, None),
+        "in_edges": (m, np.uint64, None),
+    }
+    return Layout(copied, created, [counting, Scan("in_count", "in_ptr", "in_end")])
+
+
+def in_edges_by_degree(graph, first_near, heavy_quads, share=(0, 1)):
+    """The Layout before `lay_out` fills quads and in-edges: the list of heavy columns, and memory for the rest."""
+    n, m = graph.n, graph.m
+    counted = room_for_in_edges(graph)
     created = {
         "far_count": (n, np.int32, None),
         "quad_count": (n, np.int32, None),
@@ -285,20 +319,16 @@ def in_edges_by_degree(graph, first_near, heavy_quads, share=(0, 1)):
         "heavy_columns": (min(n, m // (4 * heavy_quads + 1)), np.int32, None),
         "list_size": (1, np.int64, 0),
         "quads": (most_quads(graph), np.uint64, 0),
-        "in_count": (n, np.int32, 0),
-        "in_ptr": (n + 1, np.int64, None),
-        "in_end": (n + 1, np.int64, None),
-        "in_edges": (m, np.uint64, None),
+        **counted.created,
         "far_edges": (0, np.uint64, None),
     }
     known = {"first_near": first_near, "heavy_quads": heavy_quads, "index": share[0], "of": share[1]}
     setup = [
         launch(measure_columns, n, 256, **known),
         Scan("quad_count", "quad_ptr"),
-        counting,
-        Scan("in_count", "in_ptr", "in_end"),
+        *counted.setup,
     ]
-    return Layout(copied, created, setup)
+    return Layout(counted.copied, created, setup)
 
 
 def without_hub_pairs(made, n, first_hub, heavy_quads):

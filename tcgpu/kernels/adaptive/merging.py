@@ -2,7 +2,7 @@
 classes of columns.
 
 Where one of two columns is much longer, or both are long, the rows of the shorter one are looked up in the other. A
-warp lasts as long as its slowest lane: so its lanes take these searches in turn, and list those that are too many.
+warp lasts as long as its slowest lane: so its lanes take these searches in turn.
 """
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
@@ -15,9 +15,6 @@ from tcgpu.kernels.device.warp import ALL_LANES, sum_of_warp, sum_up_to
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 from tcgpu.kernels.order_costs import MANY_EDGES, SHORT_ROWS
 
-SEARCHED = 256  # rows that a warp looks up at a time
-PART_BITS = 24  # of a search; the higher bits are its nonzero
-NO_SEARCH = 2**64 - 1
 TRIALS, MOST_FOUND = 1 << 16, 66  # nonzeros for which they are tried, at least; of a hundred, that find a row at most
 SOME, FOUND = range(2)  # positions in `tried`
 
@@ -135,26 +132,14 @@ def shorter_first(p, p_end, q, q_end):
 
 
 @cuda.jit(device=True)
-def pack_search(e, part):
-    """Part number `part` of the searches of the nonzeros from e on."""
-    return uint64((int64(e) << PART_BITS) | int64(part))
-
-
-@cuda.jit(device=True)
-def unpack_search(search):
-    """The nonzero and the number of the part."""
-    return int64(search >> PART_BITS), uint32(search & ((1 << PART_BITS) - 1))
-
-
-@cuda.jit(device=True)
-def search_in_turn(row_idx, p, q, many, ends, begin, end):
-    """The lanes of a warp look up rows for each other, numbers begin..end - 1 of the rows of all lanes in a sequence.
+def search_in_turn(row_idx, p, q, many, ends, all_rows):
+    """The lanes of a warp look up rows for each other: all of their rows, in a sequence of `all_rows`.
 
     A lane's rows are the numbers before `ends`, from the previous lane's `ends` on; number t is row_idx[p + t]. They
     are looked up in the `many` rows from row_idx[q] on. Returns how many of those that this lane looks up are there.
     """
-    common, lane, t = int64(0), uint32(cuda.threadIdx.x & 31), begin
-    while t < end:
+    common, lane, t = int64(0), uint32(cuda.threadIdx.x & 31), uint32(0)
+    while t < all_rows:
         turn, owner = t + lane, uint32(0)
         for step in range(5):
             half = uint32(16 >> step)
@@ -165,33 +150,16 @@ def search_in_turn(row_idx, p, q, many, ends, begin, end):
             cuda.shfl_sync(ALL_LANES, q, owner),
             cuda.shfl_sync(ALL_LANES, many, owner),
         )
-        if turn < end:
+        if turn < all_rows:
             common += contains(row_idx, place, length, row_idx[first + turn])
         t += uint32(32)
     return common
 
 
-@cuda.jit(device=True)
-def list_searches_of_warp(searches, queue, e, rows):
-    """A warp lists tasks that look up the `rows` rows of its nonzeros, from e on; False if there is no room."""
-    lane, tasks = cuda.threadIdx.x & 31, (int64(rows) + SEARCHED - 1) // SEARCHED
-    place = int64(0)
-    if lane == 0:
-        place = cuda.atomic.add(queue, 0, tasks)
-    place = cuda.shfl_sync(ALL_LANES, place, 0)
-    room, k = place + tasks <= searches.size, int64(lane)
-    while k < min(tasks, searches.size - place):
-        searches[place + k] = pack_search(e, k) if room else uint64(NO_SEARCH)
-        k += 32
-    return room
-
-
-@kernel(
-    "void(int64[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, uint64[::1], int64[::1], int64[::1])"
-)
-def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, searches, queue, total):
-    """As merge_kernel, but where one range is much longer than the other, or both are long, look up the rows of the
-    shorter one: the lanes of a warp in turn, or, if its nonzeros have more than SEARCHED of them, search_kernel."""
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int64[::1])")
+def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, total):
+    """As merge_kernel, but where one range is much longer than the other, or both are long, the lanes of a warp look up
+    the rows of the shorter one in turn."""
     count, lane = int64(0), cuda.threadIdx.x & 31
     e = shared_thread(index, of)
     while e - lane < row_idx.size:  # whole warps
@@ -204,33 +172,8 @@ def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, 
             count += common_values(row_idx, begin, end, row_idx, other, other_end)
         if cuda.any_sync(ALL_LANES, rows > 0):
             ends = sum_up_to(rows)
-            all_rows = cuda.shfl_sync(ALL_LANES, ends, 31)
-            if all_rows <= SEARCHED or not list_searches_of_warp(searches, queue, e - lane, all_rows):
-                count += search_in_turn(row_idx, p - (ends - rows), q, many, ends, uint32(0), all_rows)
+            count += search_in_turn(row_idx, p - (ends - rows), q, many, ends, cuda.shfl_sync(ALL_LANES, ends, 31))
         e += cuda.gridsize(1) * of
-    add_block_to(total, count)
-
-
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, uint64[::1], int64[::1], int64[::1])")
-def search_kernel(col_ptr, row_idx, col_of, short, words, long, searches, queue, total):
-    """A warp per task: look up SEARCHED of the rows that 32 neighbouring nonzeros have to look up."""
-    count, lane = int64(0), cuda.threadIdx.x & 31
-    task = cuda.grid(1) >> 5
-    while task < min(queue[0], searches.size):
-        search = searches[task]
-        if search != NO_SEARCH:
-            e, part = unpack_search(search)
-            e += lane
-            p = few = q = many = uint32(0)
-            if e < row_idx.size:
-                begin, end, other, other_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
-                p, few, q, many = shorter_first(begin, end, other, other_end)
-            rows = rows_to_search(few, many, uint32(long))
-            ends = sum_up_to(rows)
-            first = part * uint32(SEARCHED)
-            last = min(first + uint32(SEARCHED), cuda.shfl_sync(ALL_LANES, ends, 31))
-            count += search_in_turn(row_idx, p - (ends - rows), q, many, ends, first, last)
-        task += cuda.gridsize(1) >> 5
     add_block_to(total, count)
 
 

@@ -15,12 +15,11 @@ from tcgpu.kernels import (
     prefix_sum,
     simulated,
 )
-from tcgpu.kernels.adaptive import far, layout, merging, windows
+from tcgpu.kernels.adaptive import far, layout, merging, tables, windows
 from tcgpu.kernels.adaptive.bit_rows import by_rows, fill_local_rows, local_kernel, local_words
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS
 from tcgpu.kernels.device import columns
-from tcgpu.kernels.device.bits import restart
 from tcgpu.kernels.order_costs import MAY_SEARCH
 
 MAX_QUADS = 2**31 - 1  # that quad_ptr can number: graphs that may have more are merged
@@ -87,12 +86,7 @@ def _merged(graph, short, long, words, share):
         columns = -(-graph.n // share[1])
         merges = [launch(merging.merge_columns_kernel, columns, 64, 4224, **of_share)]
     elif graph.max_column > min(long // 2, MAY_SEARCH):  # else columns differ too little for searches to pay
-        created |= {"searches": (graph.m // 8 + 1024, np.uint64, None), "queue": (1, np.int64, None)}
-        merges = [
-            launch(restart, 1, 1),
-            launch(merging.merge_short_kernel, threads, 64, 16384, long=long, **known),
-            launch(merging.search_kernel, threads, 128, 2112, short=short, words=words, long=long),
-        ]
+        merges = [launch(merging.merge_short_kernel, threads, 64, 16384, long=long, **known)]
     elif not words and merging.has_distant_columns(graph):
         created |= {"filters": (graph.n, np.uint64, None), "tried": (2, np.int64, 0)}
         stride = max(1, graph.m // merging.TRIALS)
@@ -172,12 +166,12 @@ def near_windows(n, in_edges, crowd, sized, step=1):
 
 def far_windows(n, column_rows, step=1):
     """(Layouts of the tasks, launches) that look up far rows: windows of n vertices. column_rows, step:
-    see `far_window_kernel`."""
+    see `tables.look_up_tasks`."""
     tasks, launches = [], []
     for fewest, fewer, threads, rows, lanes in far.FAR_WINDOWS:
-        kind, shared = f"far{fewest}", far.ROW_BYTES * rows
+        kind, shared = f"far{fewest}", tables.ROW_BYTES * rows
         tasks.append(layout.tasks_by_in_edges(kind, n, 0, fewest, fewer, True, layout.FAR_ROWS))
         given = {"column_rows": column_rows, "step": step, "table_rows": rows, "lanes": lanes}
         given |= layout.task_arrays(kind)
-        launches.append(launch(far.far_window_kernel, threads * n, threads, 33792, shared, **given))
+        launches.append(launch(tables.far_window_kernel, threads * n, threads, 33792, shared, **given))
     return tasks, launches

@@ -13,16 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import launch
-from tcgpu.kernels.adaptive.merging import (
-    NO_SEARCH,
-    has_no_triangles,
-    has_short_columns,
-    pack_search,
-    unpack_search,
-)
-from tcgpu.kernels.device.bits import restart
+from tcgpu.kernels.adaptive.merging import has_no_triangles, has_short_columns
 from tcgpu.kernels.device.claims import FREE, claim
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.warp import ALL_LANES
@@ -31,9 +24,7 @@ from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 THREADS, BLOCKS = 256, 2112
 COUNTERS = 2048  # of a block; a power of 2
 COUNTER_BYTES = 4 * 2 * COUNTERS  # of shared memory: the keys, then the sums
-FEW = 16  # rows that one thread looks up
-TOGETHER = 64  # rows that the lanes of a warp look up for one of them
-SEARCHED = 512  # rows that a warp of search_listed looks up at a time
+FEW = 16  # rows that one thread looks up, at most
 MOST_ADDED = 0xFFFF  # in shared memory at a time, so that no counter overflows
 SUMS = "int32[::1]", "int64[::1]"  # the types of the sums of edges and vertices
 
@@ -158,15 +149,6 @@ def add_found(tally, e, i, j, found, corners):
 
 
 @cuda.jit(device=True)
-def gallop_together(tally, ranges, corners):
-    """The lanes of a warp look up the rows of the same ranges; returns how many of them are found."""
-    found = gallop(tally, ranges, cuda.threadIdx.x & 31, uint32(32), corners)
-    for distance in (1, 2, 4, 8, 16):
-        found += cuda.shfl_xor_sync(ALL_LANES, found, distance)
-    return found
-
-
-@cuda.jit(device=True)
 def gallop_in_turn(tally, ranges, many, corners):
     """The lanes of a warp look up the rows of each lane that has `many`. Returns how many of this lane's are found."""
     lane, own = cuda.threadIdx.x & 31, int32(0)
@@ -180,7 +162,9 @@ def gallop_in_turn(tally, ranges, many, corners):
             cuda.shfl_sync(ALL_LANES, ranges.q, source),
             cuda.shfl_sync(ALL_LANES, ranges.q_end, source),
         )
-        found = gallop_together(tally, shared, corners)
+        found = gallop(tally, shared, lane, uint32(32), corners)
+        for distance in (1, 2, 4, 8, 16):
+            found += cuda.shfl_xor_sync(ALL_LANES, found, distance)
         if lane == source:
             own = found
     return own
@@ -197,20 +181,9 @@ def ranges_to_merge(col_ptr, e, i, j):
 
 
 @cuda.jit(device=True)
-def list_searches(searches, queue, e, rows):
-    """List the searches of `rows` rows for nonzero e, SEARCHED rows to a task. False if there is no room for them."""
-    tasks = (rows + SEARCHED - 1) // SEARCHED
-    place = cuda.atomic.add(queue, 0, tasks)
-    room = place + tasks <= searches.size
-    for k in range(min(tasks, searches.size - place)):
-        searches[place + k] = pack_search(e, k) if room else uint64(NO_SEARCH)
-    return room
-
-
-@cuda.jit(device=True)
-def merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, corners):
+def merge_chunks(tally, col_ptr, col_of, open, long, chunk, corners):
     """A block takes `chunk` nonzeros (i, j) at a time, a thread one: it merges columns i and j. If these have more than
-    `long` rows together, it looks up those of the shorter one: FEW by itself, TOGETHER with its warp, or lists them.
+    `long` rows together, it looks up those of the shorter one: FEW by itself, or more with its warp.
 
     If all columns have an element of `open`, only columns j that are marked there.
     """
@@ -234,7 +207,7 @@ def merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, cor
                 elif rows <= FEW:
                     found = gallop(tally, ranges, uint32(0), uint32(1), corners)
                 else:
-                    many = rows <= TOGETHER or not list_searches(searches, queue, e, int64(rows))
+                    many = True
             if cuda.any_sync(ALL_LANES, many):
                 more = gallop_in_turn(tally, ranges, many, corners)
                 if many:
@@ -245,45 +218,33 @@ def merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, cor
         begin += int64(cuda.gridDim.x) * chunk
 
 
-@cuda.jit(device=True)
-def search_listed(tally, col_ptr, col_of, searches, queue, corners):
-    """A warp per task that `merge_chunks` listed: look up SEARCHED rows of the shorter column in the longer one."""
-    clear_counters(tally)
-    task, warps = cuda.grid(1) >> 5, cuda.gridsize(1) >> 5
-    while task < min(queue[0], searches.size):
-        search = searches[task]
-        if search != NO_SEARCH:
-            e, part = unpack_search(search)
-            i, j = tally.row_idx[e], col_of[e]
-            whole = ranges_to_merge(col_ptr, e, i, j)
-            p = whole.p + SEARCHED * part
-            p_end = min(whole.p_end, p + SEARCHED)
-            ranges = Ranges(p, p_end, whole.q, whole.q_end)
-            found = gallop_together(tally, ranges, corners)
-            if cuda.threadIdx.x & 31 == 0:
-                add_found(tally, e, i, j, found, corners)
-        task += warps
-    empty_counters(tally)
-
-
 @kernel(*(
-    f"void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, uint64[::1], int64[::1], {sums}, int64)"
-    for sums in SUMS
+    f"void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, {sums}, int64)" for sums in SUMS
 ))  # fmt: skip
-def merge_tally(col_ptr, row_idx, col_of, open, counting, long, chunk, searches, queue, sums, corners):
+def merge_tally(col_ptr, row_idx, col_of, open, counting, long, chunk, sums, corners):
     """Count the triangles of each edge, if `open` marks their column j; or, if `corners` is 1, add 2 for each triangle
     of a vertex."""
     tally = Tally(row_idx, cuda.shared.array(0, int32), counting != 0, sums)
-    merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, corners != 0)
+    merge_chunks(tally, col_ptr, col_of, open, long, chunk, corners != 0)
 
 
-@kernel(*(
-    f"void(int64[::1], int32[::1], int32[::1], uint64[::1], int64[::1], {sums}, int64)" for sums in SUMS
-))  # fmt: skip
-def search_tally(col_ptr, row_idx, col_of, searches, queue, sums, corners):
-    """The triangles that `merge_tally` leaves to searches."""
-    tally = Tally(row_idx, cuda.shared.array(0, int32), True, sums)
-    search_listed(tally, col_ptr, col_of, searches, queue, corners != 0)
+@cuda.jit(device=True)
+def add_common_rows(row_idx, p, p_end, q, q_end, sums, corners):
+    """Two pointers, without counters: add each row that both ranges share to its vertex or to both edges; returns how
+    many there are."""
+    found = int32(0)
+    while p < p_end and q < q_end:
+        x, y = row_idx[p], row_idx[q]
+        if x == y:
+            found += 1
+            if corners:
+                cuda.atomic.add(sums, x, 2)
+            else:
+                cuda.atomic.add(sums, p, 1)
+                cuda.atomic.add(sums, q, 1)
+        p += x <= y
+        q += y <= x
+    return found
 
 
 @kernel(*(f"void(int64[::1], int32[::1], {sums}, int64)" for sums in SUMS))
@@ -294,21 +255,10 @@ def merge_columns_tally(col_ptr, row_idx, sums, corners):
         p, p_end = column_bounds(col_ptr, j)
         of_column = int32(0)
         while p + 1 < p_end:
-            e, i, found = p, row_idx[p], int32(0)
+            e, i = p, row_idx[p]
             q, q_end = column_bounds(col_ptr, i)
             p += 1
-            k = p
-            while k < p_end and q < q_end:
-                x, y = row_idx[k], row_idx[q]
-                if x == y:
-                    found += 1
-                    if corners != 0:
-                        cuda.atomic.add(sums, x, 2)
-                    else:
-                        cuda.atomic.add(sums, k, 1)
-                        cuda.atomic.add(sums, q, 1)
-                k += x <= y
-                q += y <= x
+            found = add_common_rows(row_idx, p, p_end, q, q_end, sums, corners != 0)
             if found != 0:
                 if corners != 0:
                     cuda.atomic.add(sums, i, 2 * found)
@@ -320,7 +270,21 @@ def merge_columns_tally(col_ptr, row_idx, sums, corners):
         j += cuda.gridsize(1)
 
 
-# --------------------------------------------------------------------------------------- what plans launch and create
+@kernel("void(int64[::1], int32[::1], int32[::1], int64[::1], int64[::1], int64, int64, int32[::1])")
+def merge_few_tally(col_ptr, row_idx, col_of, in_ptr, in_end, fewer, last, support):
+    """The same of edges (i, j) with j before `last` and with fewer than `fewer` in-edges of i: a thread per edge."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        if j < last and in_end[i] - in_ptr[i] < fewer:
+            q, q_end = column_bounds(col_ptr, i)
+            found = add_common_rows(row_idx, uint32(e + 1), uint32(col_ptr[j + 1]), q, q_end, support, False)
+            if found != 0:
+                cuda.atomic.add(support, e, found)
+        e += cuda.gridsize(1)
+
+
+# --------------------------------------------------------------------------------------------------- what plans launch
 
 
 BUSY = 256  # a vertex is busy if more than one in BUSY of all edges ends there
@@ -342,14 +306,6 @@ def may_be_busy(graph):
     return not known or BUSY * graph.order_costs.max_degree > graph.m
 
 
-def searches(graph, long):
-    """The arrays that hold listed searches, by name; of the least size if no two columns have more than `long` rows."""
-    return {
-        "searches": (graph.m // 8 + 1024 if 2 * graph.max_column > long else 1, np.uint64, None),
-        "queue": (1, np.int64, 0),
-    }
-
-
 def launches(graph, long, words=None):
     """The launches that count the triangles of each edge; of each vertex if `words` is None."""
     if has_no_triangles(graph):
@@ -362,7 +318,4 @@ def launches(graph, long, words=None):
     turns = max(1, min(MOST_TURNS, graph.m // (THREADS * BLOCKS)))  # with few edges rather more blocks
     counting = has_counters(graph)
     known = {"long": long, "chunk": THREADS * turns, "counting": int(counting)} | sums
-    steps = [launch(merge_tally, -(-graph.m // turns), THREADS, 2**20, COUNTER_BYTES * counting, **known)]
-    if 2 * graph.max_column > long:
-        steps = [launch(restart, 1, 1), *steps, launch(search_tally, graph.m, THREADS, 1056, COUNTER_BYTES, **sums)]
-    return steps
+    return [launch(merge_tally, -(-graph.m // turns), THREADS, 2**20, COUNTER_BYTES * counting, **known)]

@@ -3,15 +3,13 @@
 For each triangle j < i < k, the nonzeros (i, j), (k, j) and (k, i) gain 1. An atomic addition for each would take
 longer than finding the triangle. So each way to find triangles keeps sums where it finds them:
 
-    and_tally      rows of bits          a warp ANDs row j with row i: that is the sum of (i, j)
-    window_tally   near k                a block per i, as window_kernel: (i, j) is a sum, (k, i) is counted in shared
-                                         memory, (k, j) takes an atomic addition
-    sieve_tally    the same, i with      a warp per i: as window_tally, with a smaller bitmap that gives false positives
-                   few in-edges
-    far_tally      far k                 as far_kernel: atomic additions for all three
-    merge_tally    other edges           two pointers, or few rows looked up among many; counters in shared memory
-    search_tally   the same              many rows looked up among many, 512 to a task
-    merge_columns_tally                  all edges, if columns are short and counters do not pay: a thread per column
+    and_tally        rows of bits              a warp ANDs row j with row i: that is the sum of (i, j)
+    table_tally      i with many in-edges      a block per i, its column a hash table with counters: (i, j) is a sum,
+                                               (k, i) has a counter, (k, j) takes an atomic addition
+    merge_few_tally  i with few in-edges       two pointers: atomic additions for all three
+    merge_tally      other edges               two pointers, or few rows looked up among many; counters in shared memory
+    merge_columns_tally                        all edges, if columns are short and counters do not pay: a thread per
+                                               column
 
 In degree order, the last vertices are the core. and_tally finds the triangles that are in the core; of the others, the
 first vertex j is before it. If it costs less, all columns are merged. In natural order a vertex is banded if all of its
@@ -30,22 +28,21 @@ from tcgpu.built_in import HUBS, LONG, NEAR
 from tcgpu.declarations import check_integer
 from tcgpu.errors import GraphError
 from tcgpu.kernels import ArrayPlan, launch, results, simulated
-from tcgpu.kernels.adaptive import bit_rows, far, layout, merging
+from tcgpu.kernels.adaptive import bit_rows, layout, merging, tables
 from tcgpu.kernels.adaptive import support_merges as merges
-from tcgpu.kernels.adaptive import support_windows as windows
 
-FEW = 32  # in-edges: vertices with fewer are for sieve_tally
+MANY = 16  # in-edges, from which on a vertex' column becomes a table
+TABLE_ROWS, LANES = 1024, 8  # of a table at a time; threads that share an in-edge
 MAX_EDGES = 2**31 - 1
 MAX_BAND_WORDS = 2**32  # positions of words must fit 32 bits
-MAX_QUADS = 2**30 - 1  # the positions of their slots must fit 32 bits: graphs that may have more are merged
 NO_LIMIT = 2**30  # in-edges
 
 
 def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=None, long=LONG, words=None, merge=None):
     """The plan of each edge's triangles.
 
-    near, long, words, merge: as in `plan`; words: also how far a band extends to either side. hubs: the vertices of the
-    core, at most. heavy, short: they are checked, and change nothing.
+    long, words, merge: as in `plan`; words: also how far a band extends to either side. hubs: the vertices of the core,
+    at most. near, heavy, short: they are checked, and change nothing.
     """
     if graph.m > MAX_EDGES:
         raise GraphError(f"{graph.m:,} edges are too many for edge support on a GPU, which takes up to {MAX_EDGES:,}")
@@ -59,9 +56,7 @@ def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=None, long=LO
         return _merged(graph, long, words)
     if merge is None:
         merge = (near, hubs) == (NEAR, HUBS) and merging.merges_all_for_tallies(graph)
-    if merge or layout.most_quads(graph) > MAX_QUADS:
-        return _merged(graph, long, 0)
-    return _by_classes(graph, near, hubs)
+    return _merged(graph, long, 0) if merge else _by_classes(graph, hubs)
 
 
 def triangles_plan(graph, **knobs):
@@ -78,7 +73,7 @@ def triangles_plan(graph, **knobs):
 def _merged(graph, long, words):
     n, m = graph.n, graph.m
     words = words if 2 * words * n <= MAX_BAND_WORDS else 0
-    created, views, marked, banded = merges.searches(graph, long), {}, [], []
+    created, views, marked, banded = {}, {}, [], []
     if words:
         created["rows"], views["rows32"] = (n * 2 * words, np.uint64, 0), ("rows", np.uint32)
         marked = [launch(bit_rows.fill_band_rows, m, 256, words=words), launch(bit_rows.mark_open, m, 256)]
@@ -98,43 +93,41 @@ def _merged(graph, long, words):
     )
 
 
-def _by_classes(graph, near, hubs):
+def _by_classes(graph, hubs):
     n, m = graph.n, graph.m
-    first_near, first = n - near, max(0, n - hubs)
-    made = layout.in_edges_by_degree(graph, first_near, NO_LIMIT)
-    many = layout.tasks_by_in_edges("window", n, m, FEW, NO_LIMIT)
-    few = layout.tasks_by_in_edges("sieve", n, m, 1, FEW)
-    tasks = {kind: layout.task_arrays(kind) for kind in ("window", "sieve")}
+    first = max(0, n - hubs)
+    made, of_columns = layout.room_for_in_edges(graph), {"begins": "col_ptr", "lengths": "lengths"}
+    tasks = layout.tasks_by_in_edges("table", n, m, MANY, NO_LIMIT, rows=of_columns)
     stride, of_core = (n - first + 63) // 64, []
     if hubs and m:
         of_core = [
             launch(bit_rows.fill_core_rows, m, 256, first=first, stride=stride),
             bit_rows.by_rows(bit_rows.and_tally, m, m, stride, first=first, words=0),
         ]
+    given = {"table_rows": TABLE_ROWS, "lanes": LANES} | layout.task_arrays("table")
+    shared = tables.COUNTED_ROW_BYTES * TABLE_ROWS
     return ArrayPlan(
         method="adaptive",
         copied=made.copied,
         created={
             **made.created,
-            **many.created,
-            **few.created,
+            **tasks.created,
+            "lengths": (n, np.int32, None),
             "support": (m, np.int32, 0),
-            "edges": (made.created["in_edges"][0], np.uint64, None),
             "rows": ((n - first) * stride, np.uint64, 0),
             "wide": (1, np.int32, 0),
         },
-        views={"near": ("quads", np.uint16), "rows32": ("rows", np.uint32)},
+        views={"rows32": ("rows", np.uint32)},
         setup=[
+            launch(layout.measure_lengths, n, 256),
             *made.setup,
-            launch(windows.lay_out_edges, m, 256, first_near=first_near, last=first),
-            *many.setup,
-            *few.setup,
+            launch(layout.list_in_edges, m, 256, last=first),
+            *tasks.setup,
         ],
         steps=[
             *of_core,
-            launch(windows.window_tally, 128 * (m // FEW), 128, 16896, windows.WINDOW_BYTES, **tasks["window"]),
-            launch(windows.sieve_tally, 32 * n, 128, 4224, windows.SIEVE_BYTES, **tasks["sieve"]),
-            launch(far.far_tally, m, 64, 16384),
+            launch(tables.table_tally, 256 * (m // MANY), 256, 8448, shared, **given),
+            launch(merges.merge_few_tally, m, 64, 16384, fewer=MANY, last=first),
         ],
         work=simulated.work(graph, row_us=9.1),
     )

@@ -19,11 +19,10 @@ The paper prints the block's kernel, and says that a warp's is like it, that the
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels import ArrayPlan, Plan, check_positions, enough_blocks, launch, simulated
+from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.bisson_fatica import support
-from tcgpu.kernels.bisson_fatica.support import BLOCKS, ROUND, THREADS, remaining_rows, synchronize, update_triangle
-from tcgpu.kernels.device.bits import bitmaps_of_blocks, check_shared
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.bisson_fatica.support import LISTED, ROUND, THREADS, remaining_rows, synchronize, update_triangle
+from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import WARP
 
@@ -34,7 +33,7 @@ def algorithm_4(cols, roff, rlen, rows, state, bits, supp, counts_only, by_warp)
 
     state: how many rows there are, and the round. bits: an array, and where this worker's words begin in it.
     """
-    c, n, round = cuda.shared.array(0, int32), state[0], state[ROUND]
+    c, n, round = cuda.shared.array(0, int32), state[LISTED], state[ROUND]
     bmap, first = bits
     thread, threads, at = cuda.threadIdx.x, cuda.blockDim.x, uint32(0)
     s, workers = cuda.blockIdx.x, cuda.gridDim.x
@@ -149,56 +148,31 @@ KERNELS = {  # method -> the kernels for counts and for supports
 def count_plan(graph, method, *, threads, blocks):
     """The plan of a count by "warp", "block_shared" or "block_global"; blocks: None for as many as run at a time."""
     name = f"bitmap_{method}"
-    step, created = _step(graph, method, name, KERNELS[method][0], threads, blocks)
+    step, created = _walk(graph, method, name, KERNELS[method][0], threads, blocks)
     return Plan(name, {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx}, created, [step],
-                setup=[launch(support.measure_columns, graph.n, THREADS), *_listing(graph)],
+                setup=[launch(support.measure_columns, graph.n, THREADS), *support.listing(graph, 1)],
                 work=_simulated_work(graph, method, step))  # fmt: skip
 
 
-def support_plan(graph, method=None):
+def support_plan(graph, method):
     """The plan of every edge's support; a thread's kernel is the same as ours."""
-    method = method or support.fastest(graph)
     if method == "thread":
         return support.plan(graph, method)
-    beside = 4 * (4 * graph.n + 5 * graph.m)  # bytes: the rest of a k-truss
-    step, created = _step(graph, method, f"support by {method}", KERNELS[method][1], THREADS, None, beside)
-    created |= {"support": (graph.m, np.int32, 0), "weak": (graph.n, np.int32, 0)}
-    return ArrayPlan(f"support by {method} as published", {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx}, created,
-                     [*_listing(graph), step], setup=[launch(support.measure_columns, graph.n, THREADS)],
-                     work=_simulated_work(graph, method, step))  # fmt: skip
+    step, created = _walk(graph, method, f"support by {method}", KERNELS[method][1], THREADS, None)
+    name, work = f"support by {method} as published", _simulated_work(graph, method, step)
+    return support.plan_by(step, graph, name, created, 1, work)
 
 
-def _listing(graph):
-    """The launches that write rows[], the nonempty ones, or, in a later round, those whose supports may change."""
-    lengths = {"least": 1, "short": support.MAX_INT32, "middling": support.MAX_INT32}
-    return [launch(support.begin_round, support.STATE_SIZE, WARP, round=0),
-            launch(support.list_columns, graph.n, THREADS, BLOCKS, **lengths)]  # fmt: skip
-
-
-def _step(graph, method, name, kernel, threads, blocks, beside=0):
-    """The launch of a kernel, and the arrays for it; beside: bytes that others take."""
-    check_positions(graph, name)
-    words, workers = -(-graph.n // 64), 1
+def _walk(graph, method, name, kernel, threads, blocks):
+    """The launch of a kernel, and the arrays for it."""
+    words, teams = -(-graph.n // 64) or 1, 1
     if method == "warp":
-        workers = -(-threads // WARP)
-        threads = workers * WARP
-    shared = 8 * (threads + 1 >> 1) + (8 * words if method == "block_shared" else 0)
-    check_shared(name, f"a bit for each of {graph.n:,} vertices", shared)
-    if blocks is None:
-        blocks = kernel.blocks_at_a_time(threads, max(shared, threads * BYTES_PER_THREAD))
-    blocks = enough_blocks(blocks, graph.n, workers)
-    created = {
-        "length": (graph.n, np.int32, None),
-        "columns": (graph.n, np.int32, None),
-        "affected": (graph.n, np.int32, 0),
-        "state": (support.STATE_SIZE, np.int32, 0),
-    }
-    if method != "block_shared":
-        others = sum(length for length, _, _ in created.values()) * 4 + beside
-        blocks, workers = bitmaps_of_blocks(name, graph, blocks, workers, 8 * words, others)
-        threads = workers * WARP if method == "warp" else threads
-        created["bitmap"] = (blocks * workers * words, np.int64, 0)
-    return launch(kernel, blocks * threads, threads, blocks, shared, words=words), created
+        teams = -(-threads // WARP)
+        threads = teams * WARP
+    in_shared = method == "block_shared"
+    shared = 8 * (threads // teams + 1 >> 1) + 8 * words * in_shared
+    bitmap = 0 if in_shared else words
+    return support.walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, np.int64, words=words)
 
 
 def _simulated_work(graph, method, step):

@@ -34,4 +34,5 @@ def plan(graph, *, longest_thread, mean_warp, vertices_shared, published):
 @plan.for_edges
 def support_plan(graph, published=False, **constants):
     constants = {name: value for name, value in plan.settings(constants).items() if name != "published"}
+    constants["vertices_shared"] = min(constants["vertices_shared"], bitmap_block_shared.most_for_support() + 1)
     return MODULES[choice(graph.n, graph.m, graph.max_column, **constants)].support_plan(graph, published)

@@ -40,16 +40,26 @@ def most_vertices(threads=256):
     return 8 * (runtime.facts().shared_per_block - bitmaps.bounds_and_batch_bytes(threads)) // 32 * 32
 
 
+def most_for_support():
+    """The same for supports: beside each word of bits is the position of its first row."""
+    return most_vertices() // 2
+
+
+def check_room(graph, most):
+    """GraphError if the graph has more vertices than `most`."""
+    if graph.n > most:
+        raise GraphError(
+            f"bitmap_block_shared has room for {most:,} vertices in the shared memory of a block here, not for "
+            f"{graph.n:,}: take bitmap_block_global"
+        )
+
+
 @planner("bitmap_block_shared", prepare)
 def plan(graph, *, threads, blocks, lanes, published):
     """blocks: None for as many as the device runs at a time."""
     check_positions(graph, "bitmap_block_shared")
     shared = shared_bytes(graph.n, threads)
-    if graph.n > most_vertices(threads):
-        raise GraphError(
-            f"bitmap_block_shared has room for {most_vertices(threads):,} vertices in the shared memory of a block "
-            f"here, not for {graph.n:,}: take bitmap_block_global"
-        )
+    check_room(graph, most_vertices(threads))
     if published:
         return algorithm_4.count_plan(graph, "block_shared", threads=threads, blocks=blocks)
     if blocks is None:
@@ -66,4 +76,5 @@ def plan(graph, *, threads, blocks, lanes, published):
 
 @plan.for_edges
 def support_plan(graph, published=False):
+    check_room(graph, most_for_support())
     return (algorithm_4.support_plan if published else support.plan)(graph, "block_shared")

@@ -27,10 +27,10 @@ from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel
 from tcgpu.kernels import ArrayPlan, Run, launch
-from tcgpu.kernels.bisson_fatica import algorithm_4, support
+from tcgpu.kernels.bisson_fatica import algorithm_4, bitmap_auto, support
 from tcgpu.kernels.bisson_fatica.support import (
     BLOCKS,
-    LISTS,
+    LISTED,
     LOWEST,
     MAX_INT32,
     ROUND,
@@ -131,15 +131,15 @@ class TrussRun(Run):
     def __init__(self, plan, graph, k):
         super().__init__(plan)
         self.graph, self.k = graph, k
-        _, self.listing, *self.walks = plan.steps  # of the plan of `support`
+        _, self.listing, self.walk = plan.steps  # of the plan of `support`
 
     def launch(self):
         self.count_supports()
         k, left = self.k or 3, self.graph.m
         while left:
-            weak, lowest, lists = self.mark(k)
+            weak, lowest, columns = self.mark(k)
             if weak:
-                self.remove(lists)
+                self.remove(columns)
             left -= weak
             settled = weak == 0 or k == 3  # an edge in no triangle breaks none
             if settled and self.k:
@@ -155,7 +155,7 @@ class TrussRun(Run):
     def mark(self, k):
         """Mark the weak nonzeros for k, and list the affected columns.
 
-        Returns the number of weak nonzeros, the least support of the others, and the lengths of the lists of columns.
+        Returns the number of weak nonzeros, the least support of the others, and how many columns are listed.
         """
         self.rounds += 1
         self.run(support.begin_round, 1, round=self.rounds)
@@ -164,13 +164,12 @@ class TrussRun(Run):
             self.run(mark_affected, self.graph.m)
             self.listing.run(self.arrays)
         state = runtime.to_host(self.arrays["state"])
-        return int(state[WEAK]), int(state[LOWEST]), state[:LISTS]
+        return int(state[WEAK]), int(state[LOWEST]), int(state[LISTED])
 
-    def remove(self, lists):
-        """Update the supports of the remaining nonzeros, and remove the weak ones from the columns."""
-        for step, columns in zip(self.walks, lists, strict=False):
-            if columns:
-                step.run(self.arrays)
+    def remove(self, columns):
+        """Update the supports of the remaining nonzeros, and remove the weak ones. columns: how many are listed."""
+        if columns:
+            self.walk.run(self.arrays)
         self.run(compact, self.graph.n)
 
     def run(self, kernel, tasks, **given):
@@ -184,11 +183,15 @@ class TrussRun(Run):
 
 
 def plan(graph, k=None, *, method=None, published=False):
-    """The plan for one k of at least 3, or, if k is None, for all. method: one of `support`.
+    """The plan for one k of at least 3, or, if k is None, for all.
 
-    published: supports are counted and updated by Algorithm 4 as printed.
+    method: one of `support`; None for what Algorithm 5 chooses. published: supports are counted and updated by
+    Algorithm 4 as printed.
     """
-    counting = (algorithm_4.support_plan if published else support.plan)(graph, method)
+    if method is None:
+        counting = bitmap_auto.support_plan(graph, published)
+    else:
+        counting = (algorithm_4.support_plan if published else support.plan)(graph, method)
     return ArrayPlan(
         method="bitmaps",
         copied={"col_ptr": graph.col_ptr, "given": graph.row_idx, "col_of": graph.col_of},
