@@ -14,7 +14,6 @@ from tcgpu.arrays import Columns, bincount, repeat, running_sums
 from tcgpu.engines.choice import in_numpy
 
 MAX_VERTICES = 2**31 - 1  # so a row number and the direction of an edge fit in 32 bits
-SECONDS = 1e-5, 1e-7  # that NumPy takes for a call, and for each element, at most
 
 
 def compiled_for_many(function):
@@ -23,8 +22,7 @@ def compiled_for_many(function):
 
     @functools.wraps(function)
     def either(*args):
-        elements = sum(array.size for array in args if isinstance(array, np.ndarray))
-        if in_numpy(SECONDS[0] + SECONDS[1] * elements):
+        if in_numpy(sum(array.size for array in args if isinstance(array, np.ndarray))):
             return function(*args)
         return getattr(import_module(home), function.__name__)(*args)
 

@@ -26,7 +26,6 @@ from tcgpu.suggest import bound, unknown
 
 U64 = np.uint64
 LARGEST = {"seed": 2**63 - 1, "scale": 30, "a": 1, "b": 1, "c": 1, "a + b + c": 1, "kept": 1, "rewired": 1}  # arguments
-SECONDS_A_DRAW = 2e-8  # by NumPy, about
 EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
 
 GENERATORS: dict[str, Callable[..., Graph]] = {}  # by name
@@ -443,7 +442,7 @@ def _pair_of(code):
 
 def _draws(count):
     """The module that draws so many random numbers or edges fastest: compiled, or in NumPy."""
-    if in_numpy(SECONDS_A_DRAW * count):
+    if in_numpy(count // 5):
         from tcgpu import draws_in_numpy as draws
     else:
         from tcgpu.cpu import draws

@@ -25,14 +25,13 @@ from networkx.algorithms import triads
 from tcgpu import api
 from tcgpu.arrays import bincount, sum_exactly
 from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours
+from tcgpu.cpu_costs import MIN_EDGES, MIN_SHARE
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
 from tcgpu.foreign_graphs import networkx_edges
 from tcgpu.graph import Graph, names_of
 from tcgpu.networkx_info import FUNCTIONS
 
-MIN_EDGES = 1_000  # NetworkX takes milliseconds for fewer edges (and nodes)
-MIN_SHARE = 1 / 50  # for a smaller share of the nodes, their neighbourhoods are less work than the graph
 CHUNK = 1 << 14  # triangles listed at a time
 DIRECTED = {"average_clustering", "clustering", "triadic_census"}
 # functions for which NetworkX takes multigraphs; triangles only of all nodes

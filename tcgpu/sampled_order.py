@@ -2,10 +2,7 @@
 
 import numpy as np
 
-# degree order pays if the three quantities all exceed these limits
-MIN_RELATIVE_DISTANCE = 1 / 64
-MIN_DEGREE_SKEW = 2.5
-MIN_LOOKUPS_PER_EDGE = 4
+from tcgpu.cpu_costs import DEGREE_SKEW, LOOKUPS_PER_EDGE, RELATIVE_DISTANCE
 
 
 def faster_order(m, n, ends):
@@ -15,9 +12,9 @@ def faster_order(m, n, ends):
     """
     u, v = ends(sample_edges(m, n))
     pays = (
-        relative_distance(u, v, n) > MIN_RELATIVE_DISTANCE
-        and degree_skew(u, v, n) > MIN_DEGREE_SKEW
-        and lookups_per_edge(u, v, m) > MIN_LOOKUPS_PER_EDGE
+        relative_distance(u, v, n) > RELATIVE_DISTANCE
+        and degree_skew(u, v, n) > DEGREE_SKEW
+        and lookups_per_edge(u, v, m) > LOOKUPS_PER_EDGE
     )
     return "degree" if pays else "natural"
 

@@ -232,7 +232,7 @@ def test_sums_past_32_bits():
         for rows, columns in ((np.arange(1, n), np.zeros(n - 1)), (np.full(n - 1, n - 1), np.arange(n - 1))):
             twice = np.zeros(n, np.int64)
             args = rows.astype(np.int32), columns.astype(np.int32), support, twice
-            simulate(results.sum_ends.py_func, 2, 64, args, shared=4 * results.SHARED_COUNTERS)
+            simulate(results.sum_ends.py_func, 2, 64, args, shared=4 * results.MOST_SHARED)
             assert twice.max() == support.sum(dtype=np.int64) > 2**31
             assert twice.sum() == 2 * support.sum(dtype=np.int64)
 

@@ -109,7 +109,7 @@ def test_columns_that_do_not_fit_a_block_are_sorted(few_in_a_bucket, monkeypatch
 @pytest.fixture
 def two_lengths(monkeypatch):
     """Keys of 32 bits between the last 20 vertices, for graphs of any size; nothing but a sort of keys."""
-    for name, value in (("LAST_VERTICES", 20), ("TWO_LENGTHS", 0), ("SMALL", 10), ("_fits_block", lambda edges: False)):
+    for name, value in (("MOST_SHORT", 20), ("TWO_LENGTHS", 0), ("SMALL", 10), ("_fits_block", lambda edges: False)):
         monkeypatch.setattr(device_graph, name, value)
 
 
@@ -126,7 +126,7 @@ def test_keys_of_two_lengths_make_the_columns_of_a_graph(kind, n, edges, two_len
 @pytest.mark.sim
 @pytest.mark.parametrize("last", [20, 100])
 def test_loops_have_no_keys(last, two_lengths, monkeypatch):
-    monkeypatch.setattr(device_graph, "LAST_VERTICES", last)
+    monkeypatch.setattr(device_graph, "MOST_SHORT", last)
     loops = np.arange(50)
     with runtime.using("sim"):
         same_columns(DeviceGraph.from_edges(loops, loops, 60, order="degree"), loops, loops)

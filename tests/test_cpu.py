@@ -19,7 +19,7 @@ from strategies import sparse_graphs
 from test_graph import edge_set, multigraphs
 
 import tcgpu
-from tcgpu import EngineError, Graph, MethodError, cpu
+from tcgpu import EngineError, Graph, MethodError, cpu, cpu_costs
 from tcgpu.cpu.edges import all_edges
 from tcgpu.engines.native import set_threads
 
@@ -159,14 +159,15 @@ def test_short_columns_are_packed_into_words_where_their_rows_are_close():
     generate, (u, v) = tcgpu.generate, np.triu_indices(20, 1)
     cliques = Graph.from_edges(*(np.add.outer(20 * np.arange(1000), ends).ravel() for ends in (u, v)))
     for graph in (cliques, generate.by_nonzeros(100_000, 12), generate.watts_strogatz(5000, 24, 0.0)):
-        assert graph.max_column <= cpu.choose.SHORT_COLUMN and cpu.design(graph).name == "words"
+        assert graph.max_column <= cpu_costs.SHORT_COLUMN and cpu.design(graph).name == "words"
     for graph in (generate.mesh3d(30, 30, 30), generate.random(20_000, 160_000), generate.watts_strogatz(5000, 24)):
-        assert graph.max_column <= cpu.choose.SHORT_COLUMN and cpu.design(graph).name == "short"
+        assert graph.max_column <= cpu_costs.SHORT_COLUMN and cpu.design(graph).name == "short"
 
 
 def test_few_words_are_packed_wherever_their_columns_are(monkeypatch):
     """A clique of the first vertices took 20 times as long; but a part would not pack the columns that it needs."""
-    monkeypatch.setattr(cpu.choose, "NEIGHBOURS", 1 << 10)
+    monkeypatch.setattr(cpu_costs, "NEIGHBOURS", 1 << 10)
+    monkeypatch.setattr(cpu.counting, "NEIGHBOURS", 1 << 10)
     u, v = np.triu_indices(300, 1)
     leaves = np.arange(30_000)
     graph = Graph.from_edges(np.append(u, leaves // 100), np.append(v, 300 + leaves))

@@ -116,7 +116,7 @@ def triangles_of(module, graph):
 
 def test_both_paths_give_the_same(monkeypatch):
     """On random graphs: sizes from none on, loops and repeats, both types of numbers, any ids."""
-    monkeypatch.setattr(clean, "in_numpy", lambda seconds: True)
+    monkeypatch.setattr(clean, "in_numpy", lambda elements: True)
     random = np.random.default_rng(12)
     for _ in range(10_000 if sampling.full else 300):
         n = int(random.integers(0, 40))
@@ -172,7 +172,7 @@ def test_both_paths_give_the_same(monkeypatch):
 def test_both_paths_draw_the_same_edges(monkeypatch, name, sizes):
     found = []
     for numpy in (True, False):
-        monkeypatch.setattr(tcgpu.generate, "in_numpy", lambda seconds, numpy=numpy: numpy)
+        monkeypatch.setattr(tcgpu.generate, "in_numpy", lambda elements, numpy=numpy: numpy)
         found.append(tcgpu.generate.edges(name, *sizes, seed=5))
     assert same(*found)
 
@@ -189,12 +189,13 @@ def test_weights_that_are_not_negative_are_those_of_scipy():
 
 def test_numpy_works_until_a_compiler_is_worth_its_loading(monkeypatch):
     monkeypatch.setattr(choice, "NUMBA", True)
-    monkeypatch.setattr(choice, "_spent", 0.0)
+    monkeypatch.setattr(choice, "_passed", 0)
     monkeypatch.setitem(sys.modules, "tcgpu.engines.compiled", None)
     monkeypatch.delitem(sys.modules, "tcgpu.engines.compiled")
-    most, of_all = choice.WORTH_LOADING
-    assert not choice.in_numpy(1.01 * most)
-    assert sum(choice.in_numpy(most) for _ in range(100)) == round(of_all / most)
+    most, of_all = choice.MAX_IN_NUMPY, choice.MAX_IN_NUMPY_IN_ALL
+    assert not choice.in_numpy(most + 1)
+    assert sum(choice.in_numpy(most) for _ in range(100)) == of_all // (most + 1000)
+    assert 100 < sum(choice.in_numpy(10) for _ in range(10_000)) < 1000
     assert draws is not None
 
 

@@ -26,10 +26,10 @@ DOORS = {
 
 # The rooms (modules and folders of tcgpu/) from the lowest to the highest: each imports only from rooms before it.
 ROOMS = (
-    "worker_process bar progress networkx_info suggest markup errors files arrays draws_in_numpy engines figures "
-    "player sampled_order clean foreign_graphs graph plots generators formats declarations built_in cpu kernels "
-    "datasets registry distributed records hardware measurement api subgraphs truss insight networkx_backend "
-    "__main__ lab"
+    "worker_process cpu_costs gpu_costs bar progress networkx_info suggest markup errors files arrays draws_in_numpy "
+    "engines figures player sampled_order clean foreign_graphs graph plots generators formats declarations built_in "
+    "cpu kernels datasets registry distributed records hardware measurement api subgraphs truss insight "
+    "networkx_backend __main__ lab"
 ).split()
 
 

@@ -218,7 +218,7 @@ def test_a_load_with_slots_does_not_wait_for_the_next_load(late, monkeypatch):
 
 def test_which_arrays_are_copied_through_a_ring():
     """Large arrays of plain numbers; CuPy copies the others."""
-    large = np.zeros(staging.LARGE, np.uint8)
+    large = np.zeros(staging.LARGE_COPY, np.uint8)
     assert staging.is_large(large) and not staging.is_large(large[1:])
     assert staging.is_large(large.view(np.int64)) and not staging.is_large(large.view(">i8"))
     assert not staging.is_large(large.view("S8")) and not staging.is_large(large.view("i4,i4"))
@@ -422,7 +422,7 @@ def test_uploads_are_ordered_with_kernels():
 def test_large_arrays_are_downloaded(dtype):
     """Of any library and shape, after the kernels that were launched before."""
     cupy = pytest.importorskip("cupy")
-    array = some(5 * staging.LARGE // np.dtype(dtype).itemsize, dtype)
+    array = some(5 * staging.LARGE_COPY // np.dtype(dtype).itemsize, dtype)
     there = cupy.asarray(array)
     runtime.current().sleep(5000)
     twice = there ^ there if dtype is bool else there + there
@@ -440,7 +440,7 @@ def test_large_arrays_are_downloaded(dtype):
 def test_pinned_memory_is_released():
     """The driver refuses to pin what is pinned, and to unpin what is not."""
     cuda_driver = pytest.importorskip("tcgpu.engines.cuda_driver")
-    runtime.to_device(np.zeros(2 * staging.LARGE, np.uint8))
+    runtime.to_device(np.zeros(2 * staging.LARGE_COPY, np.uint8))
     (own,) = kept()
     addresses = [slot.ctypes.data for slot in own.slots]
     with pytest.raises(cuda_driver.DriverError, match="ALREADY_REGISTERED"):

@@ -1,7 +1,7 @@
 """The meter: how heavy tcgpu is. `python tests/weight.py` prints a table; `tests/test_weight.py` holds it to budgets.
 
 Measured are lines of `tcgpu/` (.py and .js) by room, what a first count imports of tcgpu, circles of imports, and
-constants that were fitted to a machine. The budgets are in `tests/weight.toml`: they only go down.
+numbers that were fitted to a machine. The budgets are in `tests/weight.toml`: they only go down.
 """
 
 import ast
@@ -10,12 +10,23 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tcgpu"
+COSTS = "cpu_costs.py", "gpu_costs.py", "kernels/order_costs.py"  # the files of numbers that were fitted to a machine
+# files without any: a GPU's data sheets, defaults of knobs, which a caller can choose, and sizes on a page
+DATA = "built_in.py bar.py figures.py files.py insight/gpus.py insight/pictures.py insight/web_page.py".split()
+# names of limits; of units, of which microseconds are the simulator's, scaled by a trial where it runs; of hardware;
+# of memory that stays free, of marks, of what a person waits for
+STRUCTURE = (
+    r"(MAX|MOST|LEAST)(_\w+)?|(\w+_)?(BITS|BYTES|WORDS|MASK|SHIFT|SECONDS|US)"
+    "|WARP|ALL_LANES|LANES|CACHE_LINE|SECTOR|LINE|(IN_)?REGISTERS|WORD"
+    "|MARGIN|IN_FRONTIER|PEELED_AT|RESTARTS|POLL|GRACE|PATIENCE|LIMIT|NOTICE|LONGEST_RUN|SHRINKING|LONGEST_WAKE|FIRST_WAKE|SECONDS_OF_TRIAL"
+)
 # the rooms whose constants decide how fast something is; those of other rooms are sizes on a page, limits, formats
 TIMED_ROOMS = "core", "cpu", "distributed", "engines", "insight", "kernels", "subgraphs", "truss"
 FIRST_COUNT = "import tcgpu; tcgpu.count(tcgpu.generate.mesh(5, 5), 'naive', engine='sim')"
@@ -40,7 +51,7 @@ def measured():
         "first count: modules": len(imported),
         "first count: lines": sum(map(lines, imported)),
         "circles": len(circles()),
-        "constants": sum(map(constants, PACKAGE.rglob("*.py"))),
+        "constants": sum(sum(fitted(path).values()) for path in PACKAGE.rglob("*.py")),
         **{f"lines of {room}": count for room, count in sorted(rooms.items())},
     }
 
@@ -86,19 +97,81 @@ def imports(tree):
         yield from imports(node)
 
 
-def constants(path):
-    """How many numbers, but for 0, 1 and 2, a file of `TIMED_ROOMS` gives to names in capitals."""
-    if room_of(path) not in TIMED_ROOMS:
-        return 0
-    count = 0
+@cache
+def fitted(path):
+    """The numbers of a file that were fitted to a machine: name -> how many. The rule is read from the code:
+
+    - A name in capitals that a branch compares with by < or >, in any file, is a threshold: it says which of two ways
+      is faster. Where the branch raises an error, it refuses something, and the name is none.
+    - A number that is not whole is a cost or a ratio; and all numbers of `COSTS` are fitted.
+
+    A name can say that it is neither: MAX_ or MOST_ begins a limit, of a format or of memory; `STRUCTURE` lists units
+    and sizes of hardware; `range` makes positions. Sizes that nothing is compared with, such as the threads of a block,
+    choose nothing.
+    """
+    place = path.relative_to(PACKAGE).as_posix()
+    if room_of(path) not in TIMED_ROOMS or place in DATA:
+        return {}
+    found = {}
     for node in ast.parse(path.read_text()).body:
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        if any(isinstance(name, ast.Name) and name.id.isupper() for target in targets for name in ast.walk(target)):
-            values = (part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant))
-            count += sum(type(value) in (int, float) and value not in (0, 1, 2) for value in values)
-    return count
+        names, values = names_and_numbers(node)
+        for name in names if values and "range(" not in ast.unparse(node) else ():
+            real = any(isinstance(value, float) for value in values)
+            threshold = not re.fullmatch(STRUCTURE, name) and (real or (path, name) in compared())
+            if place in COSTS or threshold:
+                found[names[0]] = len(values)
+    return found
+
+
+def names_and_numbers(node):
+    """The names in capitals that a statement gives values to, and their numbers, but for 0, 1 and 2."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    named = (part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
+    names = [name for name in named if name.isupper()]
+    values = (part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant)) if names else ()
+    return names, [value for value in values if type(value) in (int, float) and value not in (0, 1, 2)]
+
+
+@cache
+def compared():
+    """The names that some file compares with by < or >, but to refuse something: (file that has the name, name)."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        home = {  # a name here -> the file that it is, if it is a module; the file that has it; its name there
+            alias.asname or alias.name: (file_of(f"{node.module}.{alias.name}"), file_of(node.module), alias.name)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        refusing = {
+            id(part)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and any(isinstance(part, ast.Raise) for part in node.body)
+            for part in ast.walk(node.test)
+        }
+        shifted = {  # an index, or a number that is added to one, is no threshold
+            id(part)
+            for node in ast.walk(tree)
+            for part in ast.walk(node.slice if isinstance(node, ast.Subscript) else node)
+            if isinstance(node, ast.Subscript)
+            or isinstance(node, ast.BinOp)
+            and isinstance(node.op, (ast.Add, ast.Sub, ast.FloorDiv))
+        }
+        for node in ast.walk(tree):
+            by_order = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+            for part in ast.walk(node) if by_order and id(node) not in refusing else ():
+                if id(part) in shifted:
+                    continue
+                if isinstance(part, ast.Name):
+                    found.add(home[part.id][1:] if part.id in home else (path, part.id))
+                elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in home:
+                    found.add((home[part.value.id][0], part.attr))
+    return found
+
+
+def file_of(module):
+    return ROOT / (module.replace(".", "/") + ".py")
 
 
 def table(found):

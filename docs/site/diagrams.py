@@ -40,7 +40,7 @@ LAYERS = [
                 "errors": "TcgpuError", "markup": "HTML, escaped"}),
     ("", GREY, {"suggest": "did you mean ...?", "networkx_info": "what NetworkX asks",
                 "progress": "reports, interrupts", "bar": "shows them",
-                "worker_process": "starts pools"}),
+                "worker_process": "starts pools", "cpu_costs": "fitted numbers", "gpu_costs": "the same"}),
 ]  # fmt: skip
 
 

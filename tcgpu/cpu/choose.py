@@ -8,30 +8,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tcgpu import cpu_costs as costs
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.native import CACHE_LINE, LANES, jit, run_threads, shares
 
-SHORT_COLUMN = 32  # "short" counts graphs without longer columns, unless "words" counts them,
-SHORTEST = 8  # and all graphs without columns over SHORTEST
-# "words" counts graphs with
-WORDS_COLUMN = 12  # at least this many nonzeros per column, not all of them short,
-WORDS_PER_NONZERO = 0.5  # and at most this many non-zero words per nonzero;
-DENSE_WORDS = 1 / 8, 1 / 64  # or no hubs, at most this many, and this many for each row in the mean column of v;
-NEIGHBOURS = 1 << 18  # and at most this many nonzeros between an edge (u, v) and the end of v's column,
-SHARE_NEAR = 0.75  # for this fraction of the edges;
-MOST_PACKED, CACHED_WORDS = 1 << 23, 1 << 17  # or no hubs, at most this many nonzeros, and words; not in parts
-# "hubs" has hubs if
-LONG_COLUMN = 64  # some column has at least this many rows,
-EDGES_PER_HUB = 16  # each hub is the v of at least this many edges,
-HUBS_SAVE = 4  # and together they save at least this many look-ups for each edge of the graph
+MOST_PACKED = 1 << 23  # nonzeros whose words are packed at a time
 MAX_HUBS = 1 << 14  # their rows take 16 MB; those of more hubs take longer to read than they save
 MAX_KEPT_HUBS = 1 << 15  # for counts in parts, which keep the rows: 64 MB, and count no edges later
 SAMPLES, SAMPLE_ROWS = 64, 1 << 10  # runs of `row_idx` that are read to estimate words per nonzero
 SAMPLE_EDGES = 1 << 12  # edges that are read to estimate the other shares
-# costs, in look-ups
-HUB_WORD = 0.7  # a word of a hub's row, if most of the row is ANDed
-AND_WORDS = 4  # an AND and popcount of two words of hubs' rows
-PART_EDGE, BITMAP_EDGE = 16, 40  # an edge, besides its look-ups, in a count in parts; the same if it needs u's bitmap
 
 I64 = np.int64
 U64 = np.uint64
@@ -86,17 +71,17 @@ def design_name(graph, max_hubs=MAX_HUBS):
 
 
 def _new_design_name(graph, max_hubs):
-    if graph.max_column <= SHORTEST:
+    if graph.max_column <= costs.SHORTEST:
         return "short", graph.n
-    short = graph.max_column <= SHORT_COLUMN
+    short = graph.max_column <= costs.SHORT_COLUMN
     rows = graph.row_idx[sample_of_edges(graph)]
     lengths = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
     base = graph.n if short else first_hub(graph, graph.n - rows, lengths, graph.max_column, max_hubs)
-    most_words = min(DENSE_WORDS[0], DENSE_WORDS[1] * lengths.mean()) if base == graph.n else 0
-    if graph.nonzeros_per_column >= WORDS_COLUMN and not short:
-        most_words = WORDS_PER_NONZERO
+    most_words = min(costs.DENSE_WORDS[0], costs.DENSE_WORDS[1] * lengths.mean()) if base == graph.n else 0
+    if graph.nonzeros_per_column >= costs.WORDS_COLUMN and not short:
+        most_words = costs.WORDS_PER_NONZERO
     if graph.n > hub_limit(graph, max_hubs) and words_per_nonzero(graph) < most_words:
-        if _share_near(graph) >= SHARE_NEAR or base == graph.n and max_hubs == MAX_HUBS and _are_cached(graph):
+        if _are_near(graph) or base == graph.n and max_hubs == MAX_HUBS and _are_cached(graph):
             return "words", graph.n
     return ("short" if short else "hubs"), base
 
@@ -130,15 +115,13 @@ def _words_of_all(graph):
 
 def _are_cached(graph):
     """Whether the words of all columns are packed at once, and stay in the caches."""
-    return graph.m <= MOST_PACKED and graph.m * _words_of_all(graph) <= CACHED_WORDS
+    return graph.m <= MOST_PACKED and graph.m * _words_of_all(graph) <= costs.CACHED_WORDS
 
 
-def _share_near(graph):
-    """The share of edges (u, v) with at most NEIGHBOURS nonzeros up to the end of v's column."""
-    if graph.m < NEIGHBOURS:
-        return 1.0
-    edges = np.linspace(0, graph.m - 1, SAMPLE_EDGES, dtype=np.int64)
-    return np.mean(graph.col_ptr[graph.row_idx[edges] + 1] - edges < NEIGHBOURS)
+def _are_near(graph):
+    """Whether most edges (u, v) have at most costs.NEIGHBOURS nonzeros up to the end of v's column."""
+    edges = sample_of_edges(graph)
+    return graph.m < costs.NEIGHBOURS or np.median(graph.col_ptr[graph.row_idx[edges] + 1] - edges) < costs.NEIGHBOURS
 
 
 def sample_of_edges(graph):
@@ -152,18 +135,18 @@ def first_hub(graph, place, lengths, max_column, max_hubs):
 
     place: how many vertices there are from v on, for each edge (u, v) of `sample_of_edges`. lengths: of v's columns.
     """
-    if max_column < LONG_COLUMN:
+    if max_column < costs.LONG_COLUMN:
         return graph.n
-    saved = np.maximum(lengths - HUB_WORD * (place // 64), 0)
+    saved = np.maximum(lengths - costs.HUB_WORD * (place // 64), 0)
     by_place = np.argsort(place)
     place, step = place[by_place], max(1, graph.m // SAMPLE_EDGES)
     hubs = min(hub_limit(graph, max_hubs), graph.n)
     while hubs:
         in_first_half = step * np.diff(np.searchsorted(place, [hubs // 2, hubs], side="right"))[0]
-        if in_first_half >= EDGES_PER_HUB * hubs // 2:
+        if in_first_half >= costs.EDGES_PER_HUB * hubs // 2:
             break
         hubs = hubs * 3 // 4
-    if saved[by_place[: np.searchsorted(place, hubs, side="right")]].sum() < HUBS_SAVE * place.size:
+    if saved[by_place[: np.searchsorted(place, hubs, side="right")]].sum() < costs.HUBS_SAVE * place.size:
         return graph.n
     return (graph.n - hubs) // 64 * 64
 
@@ -188,12 +171,12 @@ def edge_work(graph, positions, rows, columns):
     length = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
     after = graph.col_ptr[columns + 1] - 1 - positions  # rows of u's column after v
     if name == "short":
-        return PART_EDGE + after * -(-length // LANES)
+        return costs.PART_EDGE + after * -(-length // LANES)
     if name == "words":
-        return PART_EDGE + length * max(words_per_nonzero(graph), 1 / 64)
+        return costs.PART_EDGE + length * max(words_per_nonzero(graph), 1 / 64)
     words = (graph.n - rows) // 64 + CACHE_LINE
-    hub = PART_EDGE + np.where(after * AND_WORDS > words, words // 2, after)
-    return np.where(rows < base, BITMAP_EDGE + length, hub)
+    hub = costs.PART_EDGE + np.where(after * costs.AND_WORDS > words, words // 2, after)
+    return np.where(rows < base, costs.BITMAP_EDGE + length, hub)
 
 
 @jit

@@ -16,12 +16,11 @@ them for the second.
 import numpy as np
 
 from tcgpu.arrays import Columns, locked, running_sums
-from tcgpu.engines.native import MANY, fetch_add, jit, run_threads, shares, stoppable, stopped, threads
+from tcgpu.cpu_costs import INSERTED_MEAN, INSERTED_ROWS, MANY
+from tcgpu.engines.native import fetch_add, jit, run_threads, shares, stoppable, stopped, threads
 
 MIN_BUCKETS, MAX_BUCKETS = 1 << 8, 1 << 13
 BUCKET_EDGES = 1 << 13  # the desired size of a bucket: at most 64 KB of keys, which a core's cache holds
-SHORT_COLUMN = 24  # a bucket is sorted by insertion if no column has more rows than this
-FEW_ROWS = 4  # and the mean column has no more than this
 HIGH_DEGREE = 1 << 12  # so few vertices have as many neighbours that one thread sorts these
 SORT_SHARES = 16  # of a share of the buckets: a worker takes as many neighbours, so few cache lines have two writers
 CHUNK = 1 << 16  # elements that a worker takes from a queue at a time
@@ -261,7 +260,7 @@ def _sort_buckets(
             sorted_rows = by_column[worker, : last - first]
             columns = min(n - (bucket << shift), 1 << shift)
             longest = _start_columns(keys, first, last, bits, columns, ends)
-            by_insertion = longest <= SHORT_COLUMN and last - first <= FEW_ROWS * columns
+            by_insertion = longest <= INSERTED_ROWS and last - first <= INSERTED_MEAN * columns
             if not by_insertion:
                 _sort_by_row(keys, first, last, bits, digits[worker], scratch[worker])
             for k in range(first, last):

@@ -12,7 +12,7 @@ from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, t
 
 U64 = np.uint64
 MAX_SPAN_PER_EDGE = 64  # the table may cover this many integers for each edge: 16 bytes an edge,
-ALWAYS_ALLOWED = 1 << 24  # and always this many
+MAX_SPAN = 1 << 24  # and always this many
 
 
 def compact(u, v):
@@ -24,7 +24,7 @@ def compact(u, v):
     """
     low, high = min_max(u, v)
     span = high - low + 1
-    if span > MAX_SPAN_PER_EDGE * u.size + ALWAYS_ALLOWED:
+    if span > MAX_SPAN_PER_EDGE * u.size + MAX_SPAN:
         return _compact_by_sorting(u, v, low)
     marks = np.zeros((span + 63) // 64 * 2, np.uint64)  # for each 64 ids: a word of marks, and how many come before it
     for ends in (u, v):

@@ -9,7 +9,7 @@ bytes in a list.
 import numpy as np
 
 from tcgpu.arrays import running_sums
-from tcgpu.cpu.choose import MOST_PACKED, NEIGHBOURS, Design, design, hub_rows, kept_design
+from tcgpu.cpu.choose import MOST_PACKED, Design, design, hub_rows, kept_design
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.cpu.finding import (
     FAR,
@@ -22,13 +22,12 @@ from tcgpu.cpu.finding import (
     run,
     words_finder,
 )
+from tcgpu.cpu_costs import CLOSE, LATER_EDGES, NEIGHBOURS
 from tcgpu.engines.native import CACHE_LINE, LANES, fetch_add, jit, prefetch, run_threads, shares, stopped
 
 STRETCHES, STRETCH = 4, 1 << 14  # edges that are looked at for a first triangle
-CLOSE = 1 << 14  # no prefetch pays if no more nonzeros than this are between most edges and v's column,
-SAMPLES = 64  # of this many that are looked at
-LATER_EDGES = 1 << 23  # of fewer edges, no edge is counted later: caches have most columns
-BUCKET_BITS = 10  # there are at most 2^this buckets of them
+SAMPLES = 64  # edges that are looked at to decide whether columns are far
+BUCKET_BITS = 10  # there are at most 2^this buckets of edges that are counted later
 AHEAD = 4  # how many of these edges ahead to prefetch the rows to look up
 
 LINE_ROWS = 2 * CACHE_LINE  # rows in a cache line

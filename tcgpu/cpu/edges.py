@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from tcgpu.engines.native import MANY, fetch_add, threads, uncached
+from tcgpu.cpu_costs import MANY
+from tcgpu.engines.native import fetch_add, threads, uncached
 
 TAKEN = 64  # vertices that a worker takes at a time
 MARKS = 3  # times the columns: the most memory for the marks of all workers

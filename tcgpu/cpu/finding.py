@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.cpu.choose import AND_WORDS
 from tcgpu.cpu.edges import takes_any_v
+from tcgpu.cpu_costs import AND_WORDS, FEW_HUBS, FEW_ROWS, LATER_ROWS, MUCH_LONGER
 from tcgpu.engines.native import (
     CACHE_LINE,
     LANES,
@@ -35,12 +35,8 @@ from tcgpu.engines.native import (
 CHUNK = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most,
 CHUNKS = 64  # and between these limits as many as make this number of chunks for each worker
 PIECES = 2  # chunks of a very long column for each worker
-FEW_ROWS = 24  # if u's column has no more rows than this, they are compared
-MUCH_LONGER = 48  # v's column is searched if it is longer than this number of times the rest of u's
 FAR, NEAR = 16, 6  # how many nonzeros ahead to prefetch v's column pointer, and the start of its column
-FEW_HUBS = 12  # for a column with no more hubs than this, test single bits instead of ANDing rows
-LATER_ROWS = 64  # an edge is counted later if v's column has this many rows, and u's has no more left,
-REST_BITS = 16  # nor more than have these bits
+REST_BITS = 16  # of the number of rows of u's column that are left for an edge that is counted later
 MOST_ROWS = 1 << REST_BITS
 
 I32 = np.int32

@@ -16,6 +16,7 @@ import numpy as np
 from tcgpu.cpu.edge_tally import add, tallies
 from tcgpu.cpu.edges import all_edges, vertices
 from tcgpu.cpu.finding import pack_words, run, words_finder
+from tcgpu.cpu_costs import DENSE_EDGE, DENSE_WORD
 from tcgpu.engines.native import (
     CACHE_LINE,
     common_bits,
@@ -29,8 +30,6 @@ from tcgpu.engines.native import (
     uncounted,
 )
 
-WORD = 1 / 6  # the cost of an AND and popcount of two words, in look-ups of one row
-EDGE = 4  # the cost of an edge besides its words, in look-ups
 CHUNK = 16  # rows that a worker takes at a time
 BLOCK = 1 << 15  # words of the rows that a chunk is intersected with at a time: 256 KB, to stay in the level-2 cache
 
@@ -91,7 +90,7 @@ def _best_dense(lengths, lookups):
 def cost_of_rows(edges, rows):
     """The cost of this number of edges between vertices with rows of bits, and of making the rows."""
     words = words_per_row(rows)
-    return edges * (EDGE + WORD * words) + rows * words
+    return edges * (DENSE_EDGE + DENSE_WORD * words) + rows * words
 
 
 def words_per_row(rows):

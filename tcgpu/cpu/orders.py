@@ -13,40 +13,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu.cpu import choose, counting
-from tcgpu.cpu.choose import HUB_WORD
+from tcgpu import cpu_costs as costs
+from tcgpu.cpu import choose
 from tcgpu.cpu.cleaning import rank_by_degree
 from tcgpu.cpu.edges import all_edges, workers_for
-from tcgpu.cpu.finding import FEW_ROWS, MUCH_LONGER, is_later
+from tcgpu.cpu.finding import is_later
 from tcgpu.cpu.neighbourhoods import cost_of_rows, dense_at_edges, first_dense, max_dense
-from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads, threads
+from tcgpu.engines.native import CACHE_LINE, LANES, inline, jit, prefetch, run_threads, threads
 
-# costs in look-ups of one row in a bitmap: .4 ns of processor time on the machine of the record
-EDGE = 8  # an edge, besides the following
-COMPARISON = 2  # of a row with LANES others
-SEARCH = 18  # of a row in a column, for each doubling of the column's length
-LOOKUP_EDGE = 28  # an edge where rows are looked up, besides the look-ups
-LATER_EDGE = 60  # the same if it is counted later
-FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart; half of it where rows are looked up meanwhile
-HUB_EDGE = 12  # an edge to a hub, besides the words of its row
-SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
-WORDS_EDGE, WORD = 12, 1  # an edge in a graph of packed words, and each word
-PACKED_EDGE = 20  # an edge in two neighbourhoods that are packed into words
-TALLIED = 1.3  # a tally at edges, in counts without hubs,
-TRIANGLE = 3, 12  # and each triangle of it, at vertices and at edges,
-WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
-DENSE = 3  # a look-up in the costs of dense vertices
-SORTED_EDGE, SORTED_VERTEX = 40, 20  # an edge and a vertex when a graph is sorted
-FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
-ESTIMATED_EDGE = 20  # an edge when the cost of degree order is estimated
-BETTER = 0.96  # degree order must cost less than this fraction of natural order,
-BETTER_AT_LAST = 1.15  # or this one on the first call, once estimating it has taken its time
-SKEWED = 1.4  # and some vertex have this number of times the mean number of neighbours
-SURELY = {"count": 1.4, "triangles": 2.5, "support": 2}  # degree order pays if natural order costs this number of times
-# the least that degree order may cost
 SAMPLE, EVERY = 8, 512  # the edges in a row that are read of every so many
-FAR = 1 << 17  # nonzeros between columns that are far apart
-HOT = 1 << 12  # columns of vertices with more neighbours than one in so many edges stay in the caches
 
 I64 = np.int64
 U64 = np.uint64
@@ -79,40 +54,35 @@ def _degree_order_pays(graph, verb, first):
         return False  # a count takes less than sorting
     sorting, by_edge = 0.0, verb == "support"
     if first and ("degree", 0) not in graph._orders:
-        sorting = SORTED_EDGE * graph.m + SORTED_VERTEX * graph.n
+        sorting = costs.SORTED_EDGE * graph.m + costs.SORTED_VERTEX * graph.n
     if verb == "count":
-        natural, least = count_cost(graph), SHORT * EDGE * graph.m
+        natural, least = count_cost(graph), costs.SHORT * costs.EDGE * graph.m
     else:
         plan = tally_plan(graph, by_edge)
-        natural, least = plan.cost, TALLIED * EDGE * graph.m + TRIANGLE[by_edge] * plan.triangles / 2
-    if first and natural <= sorting + least + ESTIMATED_EDGE * graph.m:
+        natural, least = plan.cost, costs.TALLIED * costs.EDGE * graph.m + costs.TRIANGLE[by_edge] * plan.triangles / 2
+    if first and natural <= sorting + least:
         return False
-    if graph.max_degree * graph.n < SKEWED * 2 * graph.m:
+    if graph.max_degree * graph.n < costs.SKEWED * 2 * graph.m:
         return False
-    better = BETTER * natural
-    moving = (FOUND_EDGE if first else MOVED_EDGE) * graph.m if by_edge else 0.0
-    if first and better > SURELY[verb] * (sorting + moving + (EDGE + FAR_EDGE) * graph.m):
-        return True
+    moving = (costs.FOUND_EDGE if first else costs.MOVED_EDGE) * graph.m if by_edge else 0.0
     ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
     if ranked.lengths.max() < 2:  # there is no triangle, and nothing to move
-        return sorting < better
-    if first:
-        better = BETTER_AT_LAST * natural
+        return sorting < natural
     cost = _ranked_cost(graph, ranked)
     if verb != "count":
-        cost = moving + TALLIED * cost + TRIANGLE[by_edge] * plan.triangles
-    elif ranked.lengths.max() <= choose.SHORT_COLUMN:
-        cost *= SHORT
-    return sorting + cost < better
+        cost = moving + costs.TALLIED * cost + costs.TRIANGLE[by_edge] * plan.triangles
+    elif ranked.lengths.max() <= costs.SHORT_COLUMN:
+        cost *= costs.SHORT
+    return sorting + cost < natural
 
 
 def count_cost(graph):
     """The estimated cost of a count in the graph's own order."""
     name, base = choose.design_name(graph)
-    cost, rows, *_ = _sampled(graph, graph.m, base, later=graph.m >= counting.LATER_EDGES)
+    cost, rows, *_ = _sampled(graph, graph.m, base, later=graph.m >= costs.LATER_EDGES)
     if name == "words":
-        return WORDS_EDGE * graph.m + _words(graph, rows)
-    return SHORT * cost if name == "short" else cost
+        return costs.WORDS_EDGE * graph.m + _words(graph, rows)
+    return costs.SHORT * cost if name == "short" else cost
 
 
 class TallyPlan(NamedTuple):
@@ -137,27 +107,28 @@ def _new_plan(graph, by_edge):
     lengths = np.diff(graph.col_ptr[first:])
     if by_edge:
         bases.append(first_dense(graph))
-    elif lengths.max(initial=0) > FEW_ROWS:  # else there is no dense part, and the degrees are not needed
+    elif lengths.max(initial=0) > costs.FEW_ROWS:  # else there is no dense part, and the degrees are not needed
         bases = [graph.n - dense_at_edges(graph.degrees[first:], lengths)]
     for base in bases:
         edges = int(graph.col_ptr[base])
-        dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
+        dense = costs.DENSE * cost_of_rows(graph.m - edges, graph.n - base)
         cost, _, triangles = _sampled(graph, edges, graph.n if by_edge else base)
-        cost = TALLIED * cost + TRIANGLE[by_edge] * triangles
+        cost = costs.TALLIED * cost + costs.TRIANGLE[by_edge] * triangles
         plans.append(TallyPlan("edges", base, dense + cost, triangles))
         if by_edge:
-            cost = WEDGES_EDGE * edges + WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
+            wedges = (np.square(graph.column_lengths[:base], dtype=np.float64).sum() - edges) / 2
+            cost = costs.WEDGES_EDGE * edges + costs.WEDGE * wedges
             plans.append(TallyPlan("wedges", base, dense + cost, triangles))
     if choose.design_name(graph)[0] == "words":
         of_v = graph.degrees[graph.row_idx[choose.sample_of_edges(graph)]].mean()
-        cost = (PACKED_EDGE + WORDS_EDGE + _words(graph, of_v)) * graph.m
+        cost = (costs.PACKED_EDGE + costs.WORDS_EDGE + _words(graph, of_v)) * graph.m
         plans.append(TallyPlan("words", graph.n, cost))
     return min(plans, key=lambda plan: plan.cost)
 
 
 def _words(graph, rows):
     """The cost of this number of rows, packed into words."""
-    return WORD * choose.words_per_nonzero(graph) * rows
+    return costs.WORD * choose.words_per_nonzero(graph) * rows
 
 
 class Ranked(NamedTuple):
@@ -175,7 +146,7 @@ def _ranked_cost(graph, ranked):
     last = np.where(ranked.rank[columns] > ranked.rank[rows], columns, rows)
     place, lengths = graph.n - ranked.rank[last], ranked.lengths[last]
     base = choose.first_hub(graph, place, lengths, ranked.lengths.max(), choose.MAX_HUBS)
-    return _sampled(graph, graph.m, base, ranked, later=graph.m >= counting.LATER_EDGES)[0]
+    return _sampled(graph, graph.m, base, ranked, later=graph.m >= costs.LATER_EDGES)[0]
 
 
 def _sampled(graph, edges, base, ranked=None, later=False):
@@ -186,8 +157,8 @@ def _sampled(graph, edges, base, ranked=None, later=False):
     """
     if not edges:
         return 0.0, 0.0, 0.0
-    take = SAMPLE if edges > MANY else EVERY
-    sums = np.zeros((threads() if edges // EVERY * take >= MANY else 1, 4))
+    take = SAMPLE if edges > costs.MANY else EVERY
+    sums = np.zeros((threads() if edges // EVERY * take >= costs.MANY else 1, 4))
     other = (*ranked, graph.degrees) if ranked else (None, None, None)
     run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, edges, take, base, later, sums,
                 workers=len(sums))  # fmt: skip
@@ -241,28 +212,28 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
                 length = col_ptr[U64(u + 1)] - col_ptr[U64(u)]
                 rest = col_ptr[U64(u + 1)] - k - 1
                 rows = col_ptr[U64(v + 1)] - col_ptr[U64(v)]
-                far = col_ptr[U64(v)] - k > FAR
+                far = col_ptr[U64(v)] - k > costs.DISTANT
             else:
                 a, b = I64(rank[U64(u)]), I64(rank[U64(v)])
                 length, rows = I64(lengths[U64(u)]), I64(lengths[U64(v)])
                 if a > b:
                     length, rows = rows, length
                 rest = k % length  # as of any of the column's edges
-                hot = max(degrees[U64(u)], degrees[U64(v)]) > row_idx.size // HOT
-                far = abs(a - b) * mean > FAR and not hot
+                hot = max(degrees[U64(u)], degrees[U64(v)]) > row_idx.size // costs.HOT
+                far = abs(a - b) * mean > costs.DISTANT and not hot
                 v = max(a, b)
-            cost = float(EDGE)
+            cost = float(costs.EDGE)
             if v >= base and rest:
-                cost = HUB_EDGE + min(float(rest), HUB_WORD * (words - (v - base) // 64 + CACHE_LINE // 2))
+                cost = costs.HUB_EDGE + min(float(rest), costs.HUB_WORD * (words - (v - base) // 64 + CACHE_LINE // 2))
             elif rows and rest:
-                if length <= FEW_ROWS and rows <= MUCH_LONGER:
-                    cost += COMPARISON * rest * ((rows + LANES - 1) // LANES) + FAR_EDGE * far
-                elif (rest + 1) * MUCH_LONGER < rows:
-                    cost += SEARCH * rest * np.log2(float(rows))
+                if length <= costs.FEW_ROWS and rows <= costs.MUCH_LONGER:
+                    cost += costs.COMPARISON * rest * ((rows + LANES - 1) // LANES) + costs.FAR_EDGE * far
+                elif (rest + 1) * costs.MUCH_LONGER < rows:
+                    cost += costs.SEARCH * rest * np.log2(float(rows))
                 elif later and is_later(rest + 1, rows):
-                    cost += LATER_EDGE + rest
+                    cost += costs.LATER_EDGE + rest
                 else:
-                    cost += LOOKUP_EDGE + rows + FAR_EDGE * far / 2
+                    cost += costs.LOOKUP_EDGE + rows + costs.FAR_EDGE * far / 2
                 if rank is None and k % 8 == 0:
                     row = row_idx[U64(col_ptr[U64(v)] + rows // 2)]
                     place = k + 1 + np.searchsorted(row_idx[k + 1 : k + 1 + rest], row)
@@ -271,16 +242,6 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
             sums[0] += cost
             sums[1] += rows
             sums[3] += 1
-
-
-@jit
-def _squares(col_ptr):
-    """The sum of the squared lengths of columns, as a float."""
-    squares = 0.0
-    for v in range(col_ptr.size - 1):
-        length = float(col_ptr[U64(v + 1)] - col_ptr[U64(v)])
-        squares += length * length
-    return squares
 
 
 @jit

@@ -29,10 +29,9 @@ from tcgpu.engines.choice import NUMBA
 from tcgpu.engines.native import fetch_add, inline, jit, prefetch, run_threads, shares, stoppable, stopped, uncounted
 
 MAX_COPIES = 4  # up to this many workers each have a result array; more workers share one, with atomic additions
-MAX_PART_COPIES = 2  # the same in a part
 CHUNK = 128  # middle vertices that a worker takes at a time
 AHEAD = 8  # how many wedge lists ahead to prefetch the first rows of one
-ROWS, MAX_ROWS = 1 << 16, 1 << 24  # triangles in the arrays of `list_triangles`: at least, at most
+ROWS, MAX_ROWS = 1 << 18, 1 << 24  # triangles in the arrays of `list_triangles`: at least, at most
 
 I64 = np.int64
 U64 = np.uint64
@@ -96,7 +95,7 @@ def tally(graph, by_edge, part=None, workers=None):
         found, spans = _tallies(graph, by_edge, workers), [(0, graph.m if by_edge else graph.n)]
     else:
         workers, spans = workers_for(part, workers), _spans(graph, part, by_edge)
-        shared = workers > MAX_PART_COPIES
+        shared = workers > MAX_COPIES
         found = _zeros(1 if shared else workers, graph, by_edge)
         add_at_edges(graph, part, by_edge, found, shared, workers)
     for low, high in spans:
@@ -182,22 +181,17 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
     own = in_order(graph, order, "triangles")
     source = None if own is graph else np.argsort(own.rank).astype(np.int32)
     most = _most_triangles(own)
-    rows = np.empty((max(min(max(chunk, ROWS), MAX_ROWS, int(most[-1])), own.max_column), 3), np.int32)
+    at_once = max(min(max(chunk, ROWS), MAX_ROWS, int(most[-1])), own.max_column)
     bitmaps, hits = np.empty((1, own.n // 64 + 1), np.uint64), np.empty((1, own.max_column), np.int32)
     first = 0
     while first < own.m:
-        listed = np.zeros(1, np.int64)
-        while first < own.m and 2 * listed[0] <= len(rows):
-            last = int(np.searchsorted(most, most[first] + len(rows) - listed[0], side="right")) - 1
-            if last == first:
-                break
-            part, first = Edges(first, last, 0, own.n), last
-            run(_listing_finder(), own, part, 1, True, bitmaps, None, hits, (rows, listed), None, None, None)
+        last = int(np.searchsorted(most, most[first] + at_once, side="right")) - 1
+        part, first = Edges(first, last, 0, own.n), last
+        rows, listed = np.empty((at_once, 3), np.int32), np.zeros(1, np.int64)
+        run(_listing_finder(), own, part, 1, True, bitmaps, None, hits, (rows, listed), None, None, None)
         for at in range(0, listed[0], chunk):
             found = rows[at : min(at + chunk, listed[0])]
             yield found if source is None else np.sort(source[found], axis=1)
-        if last < own.m:
-            rows = np.empty_like(rows)
 
 
 def _most_triangles(graph):

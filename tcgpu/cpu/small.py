@@ -10,21 +10,18 @@ from tcgpu import progress
 from tcgpu.arrays import bincount, repeat
 from tcgpu.engines.choice import NUMBA, in_numpy
 
-MOST_EDGES = 1 << 20
 PAIRS = 1 << 18  # that are looked up at a time
-SECONDS = 1e-4, 2e-7, 1e-7  # of a call, and for each edge and pair, that this takes about
 
 
 def serves(graph, part=None):
     """Whether the functions here are for this graph: it is small and Numba is not loaded, or there is no Numba."""
     if part is not None:
         return not NUMBA
-    constant, of_edge, of_pair = SECONDS
-    if graph.m > MOST_EDGES or not in_numpy(0):
-        return in_numpy(np.inf)
-    lengths = graph.column_lengths
-    pairs = min(float(lengths @ lengths), graph.m * (2 * graph.m) ** 0.5)  # in natural order, at most in degree order
-    return in_numpy(constant + of_edge * graph.m + of_pair * pairs)
+    if not in_numpy(0):
+        return False
+    lengths = graph.column_lengths.astype(np.float64)
+    pairs = min(lengths @ lengths, graph.m * (2 * graph.m) ** 0.5)  # in natural order, at most in degree order
+    return in_numpy(2 * graph.m + pairs)
 
 
 def triples(graph, part=None):

@@ -37,7 +37,7 @@ DIVISIONS = ((3 / 4, 2), (1 / 2, 2), (1 / 2, 1))  # to try: the share of memory 
 SLICE = 1 << 22  # edges of a part where all columns fit: enough to keep a device busy
 SAMPLE = 1 << 14  # edges that are examined to estimate the work of parts
 TOTAL_BYTES = 8  # of the number on the device that kernels add triangles to
-AHEAD = 6  # parts whose columns are requested before they are launched
+MOST_AHEAD = 6  # parts whose columns are requested before they are launched
 MAX_PENDING = 32  # parts that are launched before the oldest result is read
 MAX_PENDING_WORK = 1 << 33  # look-ups of these
 EDGE_US = 9  # microseconds in the simulator of an edge that a part examines, counted or not
@@ -268,7 +268,7 @@ class Streaming:
                 self.total_read, self.time_read = 0, time.perf_counter()
                 places = cycle(np.split(self.totals, self.totals.size))
                 while todo or requested:
-                    while todo and len(requested) <= AHEAD:
+                    while todo and len(requested) <= MOST_AHEAD:
                         requested.append((todo[0], *self._request_columns(todo.popleft())))
                     self._launch(*requested.popleft(), next(places))
                     yield from self._results(wait=False)

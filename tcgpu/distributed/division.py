@@ -28,11 +28,11 @@ from tcgpu.distributed.groups import GpuGroup, nccl
 from tcgpu.engines import runtime
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import GraphError, WorkerLost
+from tcgpu.gpu_costs import DIVIDED_EDGES
 from tcgpu.graph import edge_arrays, unmasked
 from tcgpu.kernels import fitting
 from tcgpu.kernels.own_columns import own_columns
 
-LARGE = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean them
 CHECK_SECONDS = 1  # between two looks whether a member is gone
 NOTICE_SECONDS = 5  # after an error of NCCL, until it is known whether a member died
 KNOBS = {"near", "hubs", "heavy", "crowd"}  # of `adaptive`, that a divided count takes
@@ -196,7 +196,7 @@ def divides(edges, workers, method, order, parts, resume, knobs):
     """
     on_gpus = is_on_gpus(edges)
     raw = isinstance(edges, tuple) and len(edges) in (2, 3)
-    if not on_gpus and not (raw and workers.number > 1 and np.size(edges[0]) >= LARGE):
+    if not on_gpus and not (raw and workers.number > 1 and np.size(edges[0]) >= DIVIDED_EDGES):
         return False  # before NCCL is looked for: where there is none, CuPy warns
     plain = method in (None, "adaptive") and order in (None, "auto", "degree") and parts is None and not resume
     able = plain and set(knobs) <= KNOBS

@@ -18,6 +18,7 @@ from tcgpu.distributed.journal import count_parts
 from tcgpu.distributed.worker import count_part, method_of, opened
 from tcgpu.engines import runtime
 from tcgpu.errors import GraphError
+from tcgpu.gpu_costs import CLEANED_EDGES
 from tcgpu.graph import Graph, as_graph, checked_edges, edge_arrays
 from tcgpu.kernels import simulated
 from tcgpu.kernels.columns_in_pieces import LAST_STEP, DoesNotSuit, ranges_of_columns
@@ -25,7 +26,6 @@ from tcgpu.progress import part, underway
 
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
          "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}  # fmt: skip
-LARGE = 1 << 20  # raw edges from which on the device cleans them: for fewer, the host is as fast
 RAW_EDGE_US = 160  # microseconds in the simulator of a raw edge that is cleaned and counted
 NATIVE_WORK = 1 << 30  # look-ups of a part on the CPU: about a second, so that the count can be interrupted
 
@@ -39,7 +39,7 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
     plain = limit is not None and resume is None and order in (None, chosen.order) and not knobs
     if plain and isinstance(graph, tuple) and chosen.engines != ("cpu",):
         graph = checked_edges(*edge_arrays(graph))
-        if graph[0].size >= LARGE:
+        if graph[0].size >= CLEANED_EDGES:
             on_engine, bar = registry.on_engine(chosen, engine, max_seconds), underway(progress, "counting")
             with suppress(DoesNotSuit), on_engine, bar, runtime.freed_afterwards():
                 return _count_in_pieces(*graph, limit)

@@ -28,7 +28,7 @@ from tcgpu.errors import GraphError, MethodError, TcgpuError
 from tcgpu.graph import Graph, as_graph
 
 METHODS = ("warp_search", "cpu")  # those that count single edges, and so any part
-SETTLED_NS = 2 * 10**9  # nanoseconds: file systems note times in steps of up to 2 seconds
+SETTLED_SECONDS = 2  # file systems note times in steps of up to so many
 DTYPES = (np.uint8, np.uint16, np.uint32, np.int64)  # of values that are returned
 # Variables that hold a process's number on its machine: of Open MPI, MPICH and Intel MPI, Slurm, PALS
 LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PALS_LOCAL_RANKID")
@@ -122,7 +122,7 @@ def opened(graph):
     path = os.path.abspath(graph)
     state = file_state(path)
     changed = max((change for *_, change in state), default=0)
-    if time.time_ns() - changed < SETTLED_NS:  # a change in the same step of the clock would not be seen
+    if time.time_ns() - changed < SETTLED_SECONDS * 10**9:  # a change in the same step of the clock would not be seen
         return formats.read(path)
     return _opened(path, os.stat(path).st_dev, state)
 

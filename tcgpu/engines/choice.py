@@ -18,10 +18,10 @@ WITHOUT = "TCGPU_NUMPY", "NUMBA_DISABLE_JIT"
 NUMBA = (
     all(os.environ.get(name, "0") in ("", "0") for name in WITHOUT) and importlib.util.find_spec("numba") is not None
 )
-# Seconds that NumPy takes for a piece of work, and for all of it until now: Numba is loaded for more
-WORTH_LOADING = 0.1, 0.5
+# Elements that NumPy passes over in a piece of work, and in all of it until now: Numba is loaded for more
+MAX_IN_NUMPY, MAX_IN_NUMPY_IN_ALL = 1_000_000, 5_000_000  # they take .1 and .5 s; a call takes as long as 1,000
 
-_spent = 0.0  # seconds of work that NumPy has done, about
+_passed = 0  # elements until now
 
 
 def visible_gpus():
@@ -81,14 +81,14 @@ def shared_library(name):
         return None
 
 
-def in_numpy(seconds):
-    """Whether NumPy does a piece of work that takes it about so long: Numba takes long to load, then it is faster."""
-    global _spent
+def in_numpy(elements):
+    """Whether NumPy does a piece of work on so many elements: Numba takes long to load, then it is faster."""
+    global _passed
     if not NUMBA or "tcgpu.engines.compiled" in sys.modules:
         return not NUMBA
-    if seconds > WORTH_LOADING[0] or _spent + seconds > WORTH_LOADING[1]:
+    if elements > MAX_IN_NUMPY or _passed + elements > MAX_IN_NUMPY_IN_ALL:
         return False
-    _spent += seconds
+    _passed += 1000 + elements
     return True
 
 

@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from types import FunctionType
 
 from tcgpu import progress
+from tcgpu.cpu_costs import MANY
 
 with progress.uninterrupted():  # a part of Numba may never be imported again
     import numba
@@ -35,7 +36,6 @@ with progress.uninterrupted():  # a part of Numba may never be imported again
     from tcgpu.engines.meaning import meaning
 
 SHARE = 1 << 20  # elements of an array that a worker reads before it can be stopped
-MANY = 50_000  # for fewer elements, a second thread does not pay
 STOPPED = 1 << 62  # `queue[0]` of a stopped call
 POLL = 0.1  # seconds between two calls of the progress callback
 MOST_COMPILED = 16  # functions of callers that are kept

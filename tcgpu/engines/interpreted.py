@@ -6,7 +6,7 @@ import numpy as np
 
 from tcgpu import progress
 
-SHARE, MANY, STOPPED, CACHE_LINE, LANES, MOST_COMPILED = 1 << 20, 50_000, 1 << 62, 8, 16, 16
+SHARE, STOPPED, CACHE_LINE, LANES, MOST_COMPILED = 1 << 20, 1 << 62, 8, 16, 16
 
 
 class NumbaError(Exception):

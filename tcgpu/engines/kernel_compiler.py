@@ -29,6 +29,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from tcgpu.cpu_costs import MANY_KERNELS
 from tcgpu.engines.cache_folder import cache_folder, read, writable, write
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.kernel_language import (
@@ -137,7 +138,6 @@ def _say_once(text):
 
 # ------------------------------------------------------------------------------------------------- in other processes
 
-FEWEST = 4  # with fewer kernels, no process is started: each one takes two seconds to import numba-cuda
 MOST_PROCESSES = 8
 PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.compile_named(sys.argv[1:])"
 
@@ -158,7 +158,7 @@ def compile_ahead(kernels, capability):
         if path not in _under_way and not path.exists():
             missing[path] = f"{kernel.__module__}:{kernel.__name__}"
     processes = min(MOST_PROCESSES, os.cpu_count() // 2, len(missing) // 2)
-    if len(missing) < FEWEST or processes < 2 or not writable(folder()):
+    if len(missing) < MANY_KERNELS or processes < 2 or not writable(folder()):
         return
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)}
     for number in range(processes):

@@ -15,10 +15,9 @@ from functools import partial
 
 import numpy as np
 
+from tcgpu.cpu_costs import LARGE_COPY
 from tcgpu.engines.native import threads
 from tcgpu.progress import uninterrupted
-
-LARGE = 4 << 20  # bytes of an array from which on several threads copy it faster
 
 SLOT_WORDS = 1 << 20  # the maximum int64 words of pinned memory in a slot
 SLOTS = 8
@@ -169,7 +168,7 @@ def end_rings():
 def is_large(array):
     """Whether an array is copied through a ring."""
     plain = array.dtype.kind in "biuf" and array.dtype.itemsize <= 8 and array.dtype.isnative
-    return plain and array.nbytes >= LARGE
+    return plain and array.nbytes >= LARGE_COPY
 
 
 def read_piece(array, first, piece):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.arrays import bincount, repeat
+from tcgpu.gpu_costs import L1_USED
 from tcgpu.insight.events import MEMORY_SHIFT, SECTOR, distinct_pairs, warps_of
 from tcgpu.insight.sampling import BESIDE, GROUP
 
@@ -20,7 +21,6 @@ ARRAY_SHIFT = MEMORY_SHIFT - SECTOR.bit_length() + 1  # of the number of a secto
 
 LINE = 4  # sectors of a line
 LINES = 4  # that the L1 cache finds in a cycle
-L1_USED = 0.9  # of the L1 cache
 
 
 class Sectors(NamedTuple):

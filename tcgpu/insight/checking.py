@@ -30,7 +30,7 @@ from tcgpu.records import Table
 from tcgpu.registry import Method, as_list, check_engine, choose, engine_of, on_engine
 
 CAPABILITIES = (7, 5), (8, 0), (9, 0)
-MANY_REGISTERS = 64  # of a thread: with more, fewer than half of an SM's threads can be there at once
+MOST_REGISTERS = 64  # of a thread: with more, fewer than half of an SM's threads can be there at once
 SHAPES = (
     {"threads": 1, "blocks": 1},
     {"threads": 2, "blocks": 1},
@@ -501,7 +501,7 @@ def _compiler_says(error):
 def compiled_in_words(name: str, found: list) -> str:
     """What the compiler made of a kernel for all compute capabilities, in a sentence."""
     registers = max(each.registers for each in found)
-    says = [f"{registers} registers" + (", which leaves room for few threads" if registers > MANY_REGISTERS else "")]
+    says = [f"{registers} registers" + (", which leaves room for few threads" if registers > MOST_REGISTERS else "")]
     spilled = max(each.spilled for each in found)
     says.append(f"{spilled} bytes spilled to memory" if spilled else "nothing spilled")
     floats = sorted({kind for each in found for kind in each.floats})

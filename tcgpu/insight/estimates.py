@@ -20,6 +20,7 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.errors import roomy
+from tcgpu.gpu_costs import ALL_RUNNING, FILLING_EDGES, LEAST_DEMAND
 from tcgpu.graph import as_graph
 from tcgpu.insight.demand import Steps, each_takes, join
 from tcgpu.insight.events import SECTOR
@@ -34,9 +35,6 @@ from tcgpu.registry import METHODS, Method, choose, knobs_by_method, on_engine
 LANE_STEPS = 1_000_000  # that are traced for a method: a few seconds
 SHOWN = ("method", "order", "edges", "gpu", "estimate_of", "estimated_ms", "limit", "units", "sampled")
 NAMES = {False: "this launch", True: "a full GPU"}
-ALL_RUNNING = 0.9  # of the warps that have a place, on average, up to the end of a launch: as if it were all of them
-LEAST = 0.02  # of the mean demand, that a unit is expected to have
-FILLING_EDGES = 1 << 23  # of all copies together, of a launch that fills the GPU
 
 
 @dataclass(frozen=True)
@@ -269,7 +267,7 @@ def spread(sample, of_blocks, features=0):
     found = np.maximum(0.0, of_blocks[:size] - np.where(sample.chosen % sample.warps == 0, of_first, of_other))
     tried = sample.features[: 1 + features]
     values = fitted(min(tried, key=lambda each: fit(each, sample.chosen, found)[1]), sample.chosen, found)
-    values = np.maximum(values, LEAST * values.mean())  # of which others are a multiple
+    values = np.maximum(values, LEAST_DEMAND * values.mean())  # of which others are a multiple
     known = values[sample.chosen]
     missing = sample.units * np.average(found - known, weights=1 / sample.expected)
     missing = np.clip(missing, -values.sum() / 2, values.sum() / 2)

@@ -25,7 +25,7 @@ from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, OrderCosts
 
-FEW_EDGES = 30_000  # up to which nothing is compiled, and other kernels run in the simulator
+MOST_SIMULATED = 30_000  # up to which nothing is compiled, and other kernels run in the simulator
 PART = 1 << 18  # nonzeros at a time, which limits the memory for intermediate arrays
 
 ON_DEVICE = device_graph.prepare, adaptive.prepare  # what makes a DeviceGraph of a graph, on a GPU
@@ -68,13 +68,13 @@ def set_up(plan, graph):
     long.
     """
     others = {step.kernel.__name__ for step in plan.setup if isinstance(step, Step) and step.kernel not in ALONE}
-    if others and graph.m > FEW_EDGES:
+    if others and graph.m > MOST_SIMULATED:
         raise MethodError(
             f"{plan.method} sets up its arrays with {', '.join(sorted(others))}, which the simulator runs for up to "
-            f"{FEW_EDGES:,} edges, not {graph.m:,}: take a smaller graph"
+            f"{MOST_SIMULATED:,} edges, not {graph.m:,}: take a smaller graph"
         )
     jit = interpreted.jit
-    if graph.m > FEW_EDGES:
+    if graph.m > MOST_SIMULATED:
         from tcgpu.engines.native import jit  # it takes a second to load
     run = replace(plan, setup=()).allocate()
     for step in plan.setup:

@@ -16,6 +16,7 @@ import numpy as np
 from tcgpu import clean
 from tcgpu.arrays import locked
 from tcgpu.engines import runtime
+from tcgpu.gpu_costs import MOSTLY_NEW, RANKED_AHEAD, SHORT_COLUMN, SMALL, SMALL_TALLIES, TWO_LENGTHS
 from tcgpu.graph import (
     Graph,
     GraphError,
@@ -36,13 +37,7 @@ from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges
 from tcgpu.kernels.prefix_sum import scan
 
 INT64 = np.dtype(np.int64)
-SMALL = 1 << 14  # edges, up to which choosing an order of a count costs more than it saves
-SMALL_TALLIES = 1 << 12  # the same for tallies, in which a hub costs more
-MOSTLY_NEW = 0.8  # if fewer of the raw edges are new, repeats count too much: costs are those of the columns
-RANKED_AHEAD = 8  # edges a vertex from which on ranks cost so little that they are made before an order is chosen
-LAST_VERTICES = 1 << 16  # an edge between two of these has a key of 32 bits
-TWO_LENGTHS = 1 << 21  # raw edges, up to which all keys have 64 bits if there are more vertices
-SHORT_COLUMN = 32  # rows, up to which a thread sorts a column of raw edges
+MOST_SHORT = 1 << 16  # an edge between two of these has a key of 32 bits
 
 
 @dataclass(eq=False, repr=False)
@@ -434,11 +429,11 @@ def _packed(u, v, n, rank, degrees):
     saves more than it costs to wait until it is known how many keys of each length there are."""
     none, size = _empty(u, 0, np.uint64), u.size
     sizes = runtime.device_array(2, np.int64, 0)
-    if n <= LAST_VERTICES:
+    if n <= MOST_SHORT:
         packed = [Keys(none), Keys(runtime.device_array(size, np.uint32, orientation.NO_EDGE), 16)]
     elif rank.size and size > TWO_LENGTHS:
         keys = _empty(u, size, np.uint64)
-        packed = [Keys(keys), Keys(keys.view(np.uint32), 16, n - LAST_VERTICES)]
+        packed = [Keys(keys), Keys(keys.view(np.uint32), 16, n - MOST_SHORT)]
     else:
         packed = [Keys(runtime.device_array(size, np.uint64, orientation.NO_EDGE)), Keys(none.view(np.uint32), 16, n)]
     (keys, *_), (keys32, _, first32) = packed

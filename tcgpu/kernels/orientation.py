@@ -16,7 +16,7 @@ KEYS = "uint64[::1]", "uint32[::1]"  # the types of keys
 
 NO_EDGE = -1  # all bits of a key that is none; it is sorted behind all others
 PART = 1024  # sorted keys that a warp takes
-LAST = 1024  # vertices, the last in degree order
+MAX_LAST = 1024  # vertices, the last in degree order
 MOST_THREADS = 1024  # of a block
 EMPTY_BEFORE = 32  # empty columns in front of another, at most, for which the thread of its first edge writes col_ptr
 
@@ -171,7 +171,7 @@ def count_new(keys, bits, counts):
 def add_repeat(degrees, repeats, v):
     """Take an edge off the degree of v; if v is one of the last, it is counted in the block's `repeats` instead."""
     behind = degrees.size - 1 - int64(v)
-    if behind < LAST:
+    if behind < MAX_LAST:
         cuda.atomic.add(repeats, behind, 1)
     else:
         cuda.atomic.add(degrees, v, -1)
@@ -179,10 +179,10 @@ def add_repeat(degrees, repeats, v):
 
 @cuda.jit(device=True)
 def take_off_repeats(degrees, repeats):
-    """Take off the degrees of the LAST vertices what the block counted."""
+    """Take off the degrees of the MAX_LAST vertices what the block counted."""
     cuda.syncthreads()
     k = cuda.threadIdx.x
-    while k < LAST:
+    while k < MAX_LAST:
         if repeats[k] > 0:
             cuda.atomic.add(degrees, degrees.size - 1 - k, -repeats[k])
         k += cuda.blockDim.x
@@ -197,8 +197,8 @@ def unpack(keys, bits, first, starts, row_idx, col_of, col_ptr, degrees):
     before adds to the degrees, unless there are none, is taken off. Most such edges are between the last vertices in
     degree order: a block adds these up first.
     """
-    repeats = cuda.shared.array(LAST, int32)
-    clear_counters(repeats, LAST)
+    repeats = cuda.shared.array(MAX_LAST, int32)
+    clear_counters(repeats, MAX_LAST)
     lane, part = cuda.threadIdx.x & 31, cuda.grid(1) // WARP
     while part < starts.size - 1:
         e, end, place = part * PART + lane, min((part + 1) * PART, keys.size), starts[part]

@@ -9,7 +9,7 @@ from tcgpu.kernels.device.search import last_up_to
 from tcgpu.kernels.device.warp import ALL_LANES
 
 CHUNK = 16384  # nonzeros that a block takes at a time: so few that no counter in shared memory overflows
-SHARED_COUNTERS = 2048  # for the last vertices, which in degree order have the most edges
+MOST_SHARED = 2048  # for the last vertices, which in degree order have the most edges
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int64[::1])")
@@ -21,9 +21,9 @@ def sum_ends(row_idx, col_of, support, twice):
     counters = cuda.shared.array(0, uint32)
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     lane = thread & 31
-    base = twice.size - SHARED_COUNTERS
+    base = twice.size - MOST_SHARED
     k = thread
-    while k < SHARED_COUNTERS:
+    while k < MOST_SHARED:
         counters[k] = 0
         k += threads
     begin = int64(cuda.blockIdx.x) * CHUNK
@@ -52,7 +52,7 @@ def sum_ends(row_idx, col_of, support, twice):
             e += threads
         cuda.syncthreads()
         k = thread
-        while k < SHARED_COUNTERS:
+        while k < MOST_SHARED:
             found = counters[k]
             counters[k] = 0
             if found != 0:
@@ -65,7 +65,7 @@ def sums_at_vertices(plan, graph):
     """The plan of edge support, extended to return the triangles of each vertex (int64)."""
     threads = min(512, runtime.facts().threads_per_block)
     return plan.then(
-        launch(sum_ends, -(-graph.m // CHUNK) * threads, threads, shared=4 * SHARED_COUNTERS),
+        launch(sum_ends, -(-graph.m // CHUNK) * threads, threads, shared=4 * MOST_SHARED),
         "twice",
         copied={"col_of": graph.col_of},
         created={"twice": (graph.n, np.int64, 0)},

@@ -45,7 +45,7 @@ from tcgpu.subgraphs.tiles import (
 LEAST, MOST = 4, 8  # vertices of a clique
 THREADS, BLOCKS = 128, 8448
 TILE_US, SET_US = 6000, 450  # microseconds in the simulator: of a tile, and of a set
-FEW_TILES = 10_000  # of more, the simulator takes minutes, whatever their sets are
+MOST_SIMULATED = 10_000  # of more, the simulator takes minutes, whatever their sets are
 
 
 @kernel("void(int64[::1], int64[::1], int64, int32[::1], uint32[::1], int64, uint32[::1], int64[::1])")
@@ -253,7 +253,7 @@ def simulated_work(graph, k, many):
     """Microseconds in the simulator. many: tiles."""
     if not runtime.estimates_time:
         return 0
-    sets = sets_of_rows(as_graph(graph), k - 3) if k > LEAST and 0 < many <= FEW_TILES else 0
+    sets = sets_of_rows(as_graph(graph), k - 3) if k > LEAST and 0 < many <= MOST_SIMULATED else 0
     return int(TILE_US * many + SET_US * sets)
 
 

@@ -35,7 +35,7 @@ from tcgpu.kernels.device_graph import adjacency
 
 MAX_EDGES = 2**31 - 2**19  # the position of a neighbour, and of the next one of the same thread, fit 32 bits
 CLASSES = ((32, 4, 4, 256), (512, 32, 8, 128), (8192, 512, 16, 512))  # most paths; threads of a team, group, block
-MOST_THREADS, WIDTH = 1024, 16  # the same where x has more paths
+MOST_THREADS, MOST_WIDTH = 1024, 16  # the same where x has more paths
 BLOCKS = 2112  # of a class with hash tables
 COUNT, ADD, CLEAR = 0, 1, 2  # what is done with the counters
 THREAD_US, PATH_US = 20, 6  # microseconds in the simulator: of a thread for a vertex x, of a path
@@ -176,11 +176,11 @@ def plan(graph, at_edges=False):
     counters = 0
     if stop:
         slots, threads = min(graph.n, device.shared_per_block // 4), MOST_THREADS
-        while threads > WARP and threads > WIDTH * int(smaller[vertices[0]]):
+        while threads > WARP and threads > MOST_WIDTH * int(smaller[vertices[0]]):
             threads //= 2
         first, blocks = graph.n - slots, min(stop, count_cycles.blocks_at_a_time(threads, 4 * slots))
         blocks = max(1, min(blocks, runtime.memory_free() // 4 // (4 * first + 1)))
-        of_others = {"team": threads, "width": WIDTH, "slots": slots, "first": first, "start": 0, "stop": stop}
+        of_others = {"team": threads, "width": MOST_WIDTH, "slots": slots, "first": first, "start": 0, "stop": stop}
         steps.append(launch(count_cycles, blocks * threads, threads, blocks, 4 * slots, **of_others))
         visits, counters = visits + stop * threads, blocks * first
     work = THREAD_US * visits + PATH_US * int(paths.sum()) if runtime.estimates_time else 0

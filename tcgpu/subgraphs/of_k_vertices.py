@@ -21,9 +21,10 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.api import opened
 from tcgpu.arrays import bincount, sum_exactly
-from tcgpu.cpu.choose import LONG_COLUMN, hub_limit, hub_rows
+from tcgpu.cpu.choose import hub_limit, hub_rows
 from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.per_vertex import edge_blocks
+from tcgpu.cpu_costs import FEW_WORDS, LONG_COLUMN, MANY_BITS
 from tcgpu.declarations import GPU
 from tcgpu.engines.native import (
     CACHE_LINE,
@@ -52,8 +53,6 @@ MOST_VERTICES = {"clique": 255, "independent": 32, "connected": 32}  # of a subg
 MAX_HUBS = 1 << 16
 MOST_BY_SHAPE = 6  # vertices whose shape fits 15 bits
 MOST_COMBINATIONS = 2**40  # to choose a larger independent set from: hours of work
-MANY_BITS = 4  # a hub's row of bits is used as it is if at least one in MANY_BITS is set
-FEW_WORDS = 4  # words: so few or fewer are intersected one by one
 MOST_BY_FORMULA = 4  # vertices of connected and independent sets that are not grown
 VERTEX, EDGE, PATH_OF_3, TRIANGLE = 0, 0b1, 0b011, 0b111  # one of the shapes, see `_shapes`, of each kind
 SHAPES_OF_4 = 0b100011, 0b001011, 0b110011, 0b001111, 0b011111, 0b111111  # path, star, cycle, paw, diamond, clique

@@ -12,6 +12,7 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.declarations import GPU, Method
 from tcgpu.engines import runtime
+from tcgpu.gpu_costs import MANY_EDGES
 from tcgpu.kernels import adaptive, results, simulated
 from tcgpu.kernels.device_graph import order_for_tallies, prepare
 from tcgpu.subgraphs import cliques, cycles
@@ -23,8 +24,6 @@ METHOD = Method(
     engines=(*GPU, "cpu"),
     prepared=prepare,
 )
-
-MANY_EDGES = 1 << 19  # graphs with fewer were not timed, but for tiny ones, which the CPU counts faster
 
 
 def engine_for(graph, engine=None):

@@ -14,9 +14,10 @@ import numpy as np
 
 from tcgpu.arrays import blocks
 from tcgpu.cpu.edges import all_edges, workers_for
-from tcgpu.cpu.finding import MUCH_LONGER, chunk_bounds, chunks
+from tcgpu.cpu.finding import chunk_bounds, chunks
 from tcgpu.cpu.orders import in_order
 from tcgpu.cpu.per_vertex import MAX_COPIES, in_edge_order_of, positions_in
+from tcgpu.cpu_costs import FEW_SUMS, MUCH_LONGER
 from tcgpu.engines.kernel_language import names_of
 from tcgpu.engines.meaning import all_names
 from tcgpu.engines.native import (
@@ -50,7 +51,6 @@ MOST_BINS = 2**31 - 1
 SAMPLE_EDGES, SAMPLE_ROWS = 16, 64  # edges whose first triangle is looked at, and how many rows for it
 ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "range", "round", "sum"}
 MOST_SUMS = 8  # times the columns or the bins: the most memory for sums of floats, and what is beside them
-FEW_SUMS = 1 << 12  # every worker has an array of its own, of any size, for no more sums than these
 
 I32 = np.int32
 I64 = np.int64

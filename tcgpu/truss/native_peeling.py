@@ -20,6 +20,7 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.arrays import blocks, locked
 from tcgpu.cpu.cleaning import occurrences
+from tcgpu.cpu_costs import FEW_WEAK, LARGE_ROUND, RECOUNT, SHRINK, SOME_TRIANGLES
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 from tcgpu.truss import dense_truss
 
@@ -27,12 +28,7 @@ GONE = np.int32(-(1 << 31))  # below the support of all edges
 # Other supports below 0: below IN_FRONTIER, GONE + 1 + the position in the frontier of an edge in it; of a peeled edge,
 # PEELED_AT - its level. A remaining edge may be below 0 for a moment, by no more than the number of threads.
 IN_FRONTIER, PEELED_AT = np.int32(-(1 << 20)), np.int32(-(1 << 19))
-SHRINK = 0.5  # renumber the edges when no more than this fraction is left
-FEW_WEAK = 0.3  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all support
-SOME_TRIANGLES = 64  # the mean support from which on a graph may be dense
-RECOUNT = 20  # with more look-ups than these for each remaining edge, count the support of those again
-LARGE_ROUND = 100_000  # a round with at least this many look-ups is shared by all threads,
-LARGE_ROUND_ALONE = 1 << 22  # or, if there is only one thread, runs where it can be stopped
+MAX_ALONE = 1 << 22  # look-ups of a round that only one thread runs where it cannot be stopped
 MAX_LOOKUPS = 1 << 24  # then a call returns to Python, where it can be interrupted
 CHUNK = 4  # neighbourhoods that a worker takes at a time
 
@@ -241,7 +237,7 @@ def _peel_batch(rest, scratch, left):
     the frontier is peeled, but its triangles are not broken. left: how many edges remain before the batch.
     """
     workers, counters = threads(), scratch.counters
-    large = LARGE_ROUND if workers > 1 else LARGE_ROUND_ALONE
+    large = LARGE_ROUND if workers > 1 else MAX_ALONE
     while (why := _peel_rounds(large, rest, scratch)) != DONE:
         if why == LARGE and counters[WORK] > RECOUNT * (left - counters[PEELED]):
             frontier = scratch.peeled[counters[BEGIN] : counters[PEELED]]

@@ -32,6 +32,7 @@ from tcgpu.built_in import K_TRUSS
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
+from tcgpu.gpu_costs import FEW_WEAK, SHRINK, SMALL_TRUSS
 from tcgpu.kernels import ArrayPlan, Run, adaptive, enough_blocks, results, simulated
 from tcgpu.kernels.device.warp import WARP, append_lanes
 from tcgpu.kernels.device_graph import adjacency, order_for_tallies, prepare
@@ -41,9 +42,6 @@ __all__ = ["numbers", "peel", "plan", "prepare"]
 MAX_INT32 = 2**31 - 1
 MAX_EDGES = 2**31 - 2**19  # the position of a neighbour, and of the next one of the same thread, fit 32 bits
 NEVER = MAX_INT32  # the round of an edge that remains
-SHRINK = 0.5  # make a smaller graph when no more than this fraction of the edges remains
-SMALL = 1 << 17  # edges, up to which that is not worth while
-FEW_WEAK = 0.2  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all supports
 THREADS, BLOCKS_PER_SM = 768, 2
 WORK, ROUND_WORK = 1 << 22, 128  # edges that a launch peels, about; a round counts as so many edges
 EDGE_BYTES = 100  # of device memory for each edge, besides the graph that is given
@@ -255,7 +253,7 @@ class PeelingRun(Run):
         level = (self.k or 4) - 4  # one less than the first level, k - 3 or 1
         while graph.m:
             rest = remaining(graph, found, origin, number, level)
-            stop = 0 if self.k else graph.m if graph.m <= SMALL else int((1 - SHRINK) * graph.m)
+            stop = 0 if self.k else graph.m if graph.m <= SMALL_TRUSS else int((1 - SHRINK) * graph.m)
             state = peel_until(rest, stop)
             level = int(state[LEVEL])
             self.rounds += int(state[ROUND])

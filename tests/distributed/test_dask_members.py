@@ -79,7 +79,7 @@ def test_an_error_of_all_members_is_raised(three_threads):
 
 @pytest.mark.sim
 def test_large_raw_edges_are_divided(three_threads, monkeypatch):
-    monkeypatch.setattr(division, "LARGE", 1)
+    monkeypatch.setattr(division, "DIVIDED_EDGES", 1)
     counted, results = [], dask_members.results
 
     def noted(*args, **knobs):
@@ -274,7 +274,7 @@ def test_workers_that_die_again_and_again_are_lost(two_processes, monkeypatch):
 @pytest.mark.gpu
 @several_gpus
 def test_gpus_of_dask_count_together_after_a_death_too(faults, monkeypatch):
-    monkeypatch.setattr(division, "LARGE", 1)
+    monkeypatch.setattr(division, "DIVIDED_EDGES", 1)
     graph = tcgpu.generate.rmat(18, seed=1)
     expected, edges = cpu.count(graph), raw(graph)
     with faults.cluster(2) as (started, client):

@@ -276,7 +276,7 @@ def test_only_large_raw_edges_on_several_gpus_are_divided(monkeypatch):
         name, number, dask = "gpus", 4, None
 
     monkeypatch.setattr(division, "nccl", lambda: "NCCL")
-    monkeypatch.setattr(division, "LARGE", 3)
+    monkeypatch.setattr(division, "DIVIDED_EDGES", 3)
     edges = np.arange(3), np.arange(3)
 
     def divides(edges=edges, method=None, order=None, parts=None, resume=None, knobs=(), **pool):
@@ -362,7 +362,9 @@ def test_all_members_count_again_if_one_dies(deaths, two_gpus, monkeypatch):
     with pytest.raises(WorkerLost, match="died 4 times") if deaths > executors.RESTARTS else nullcontext():
         assert triangles(division.results((np.zeros(4, int), np.ones(4, int)), workers)) == 10
     assert workers.restarts == deaths
-    assert len(workers.keys) == 2 * len(set(workers.keys)) == 2 * (deaths + 1 if deaths <= executors.RESTARTS else 4)
+    assert (
+        len(workers.keys) == 2 * len(set(workers.keys)) == 2 * (deaths + 1 if deaths <= executors.RESTARTS else 4)
+    )
 
 
 @pytest.mark.parametrize("way", ["found broken", "ended by another thread", "cancelled", "noticed by NCCL"])
@@ -655,7 +657,7 @@ def gpus():
 @pytest.mark.gpu
 @several_gpus
 def test_gpus_count_raw_edges_together(gpus, monkeypatch):
-    monkeypatch.setattr(division, "LARGE", 1)
+    monkeypatch.setattr(division, "DIVIDED_EDGES", 1)
     for name, graph in GRAPHS.items():
         assert tcgpu.count(raw(graph), executor="gpus") == cpu.count(graph), name
     graph = generate.rmat(16, seed=4)
@@ -697,7 +699,7 @@ def test_an_error_of_one_gpu_is_raised_while_the_others_wait(gpus):
 @pytest.mark.gpu
 @several_gpus
 def test_a_count_goes_on_after_a_member_was_killed(gpus, monkeypatch):
-    monkeypatch.setattr(division, "LARGE", 1)
+    monkeypatch.setattr(division, "DIVIDED_EDGES", 1)
     graph = generate.rmat(18, seed=1)
     expected = cpu.count(graph)
     assert tcgpu.count(raw(graph), executor="gpus") == expected

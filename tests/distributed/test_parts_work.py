@@ -151,7 +151,7 @@ def test_a_graph_may_be_a_path(tmp_path, engine):
 def test_a_path_is_opened_again_only_if_it_changed(tmp_path, monkeypatch):
     reads, read, path = [], formats.read, tmp_path / "graph"
     monkeypatch.setattr(formats, "read", lambda path: reads.append(path) or read(path))
-    monkeypatch.setattr(worker, "SETTLED_NS", 0)
+    monkeypatch.setattr(worker, "SETTLED_SECONDS", 0)
     tcgpu.write(RMAT, path, format="folder")
     whole = Part(0, RMAT.m, 0, RMAT.n)
     assert [count_part(path, whole).triangles for _ in range(3)] == [tcgpu.count(RMAT)] * 3 and len(reads) == 1
@@ -161,11 +161,11 @@ def test_a_path_is_opened_again_only_if_it_changed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["x.txt", "x/"])
-@pytest.mark.parametrize("settled", [0, worker.SETTLED_NS])
+@pytest.mark.parametrize("settled", [0, worker.SETTLED_SECONDS])
 @pytest.mark.parametrize("options", [{"device_memory": "1GB"}, {"executor": "threads"}], ids=str)
 def test_a_link_that_leads_elsewhere_is_followed_again(tmp_path, monkeypatch, name, settled, options):
     """To a file of the same size and time of modification."""
-    monkeypatch.setattr(worker, "SETTLED_NS", settled)
+    monkeypatch.setattr(worker, "SETTLED_SECONDS", settled)
     for rows, triangles in ([1, 2, 2], 1), ([1, 2, 3], 0):
         (tmp_path / str(triangles)).mkdir()
         tcgpu.write(Graph.from_edges([0, 0, 1], rows, 4), f"{tmp_path}/{triangles}/{name}")

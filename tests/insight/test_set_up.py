@@ -76,7 +76,7 @@ def test_arrays_of_adaptive(graph, knobs, sized_from, far_edges, monkeypatch):
         monkeypatch.setattr(import_module("tcgpu.kernels.adaptive.plan"), "FAR_EDGES_FROM", 0)
     monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
     monkeypatch.setattr(layout, "MAX_TASK_IN_EDGES", 7)  # so that a vertex has several tasks
-    monkeypatch.setattr(set_up, "FEW_EDGES", -1 if far_edges else 10**6)  # compiled or not
+    monkeypatch.setattr(set_up, "MOST_SIMULATED", -1 if far_edges else 10**6)  # compiled or not
     set_up.by_one_thread.cache_clear()  # what it has compiled has the numbers that were there
     found, expected = (arrays_after(by, "adaptive", graph, knobs) for by in (set_up.set_up, in_simulator))
     set_up.by_one_thread.cache_clear()
@@ -148,7 +148,7 @@ def test_kernels_whose_threads_wait_run_in_the_simulator(monkeypatch):
     graph, knobs = generate.clique(12), {"memory": "global"}
     found, expected = (arrays_after(by, "levels", graph, knobs) for by in (set_up.set_up, in_simulator))
     assert found["bits"].any() and np.array_equal(found["bits"], expected["bits"])
-    monkeypatch.setattr(set_up, "FEW_EDGES", 65)
+    monkeypatch.setattr(set_up, "MOST_SIMULATED", 65)
     with pytest.raises(MethodError, match="levels sets up its arrays with matrix_kernel, .* 65 edges, not 66"):
         arrays_after(set_up.set_up, "levels", graph, knobs)
 

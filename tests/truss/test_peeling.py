@@ -20,8 +20,8 @@ CHOICES = {
     "one launch": {},
     "a round a launch": {"WORK": 1},
     "a warp a block": {"THREADS": 32},
-    "a smaller graph after each level": {"SHRINK": 0.999, "SMALL": 0},
-    "smaller graphs": {"SMALL": 0},
+    "a smaller graph after each level": {"SHRINK": 0.999, "SMALL_TRUSS": 0},
+    "smaller graphs": {"SMALL_TRUSS": 0},
     "supports counted in each round": {"FEW_WEAK": 0},
     "supports counted once": {"FEW_WEAK": 1},
 }

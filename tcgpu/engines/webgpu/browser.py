@@ -118,7 +118,7 @@ class Device(common.Device):
         raise EngineError(f"{self.info.name}: {error.message}")
 
     def _new_buffer(self, size, *usage):
-        if size <= common.PIECE:  # to wait for an answer takes longer than all else; `_problems` has it later
+        if size <= common.PIECE_BYTES:  # to wait for an answer takes longer than all else; `_problems` has it later
             return super()._new_buffer(size, *usage)
         self.raw.push_error_scope("out-of-memory")
         made = super()._new_buffer(size, *usage)

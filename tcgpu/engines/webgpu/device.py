@@ -22,8 +22,8 @@ from tcgpu.progress import uninterrupted
 
 WIDTH = 1 << 15  # blocks in x; a launch with more has several rows of them
 ALIGNMENT = 256  # of the offset at which a buffer is bound
-PARAMETERS = 1 << 16  # bytes of the launches that are submitted together
-PIECE = 1 << 24  # bytes that are copied to or from the host at a time
+PARAMETER_BYTES = 1 << 16  # bytes of the launches that are submitted together
+PIECE_BYTES = 1 << 24  # bytes that are copied to or from the host at a time
 GROUPS = 512  # bind groups that are kept
 
 # WebGPU's flags
@@ -155,7 +155,7 @@ class Device:
         self._encoder = self._pass = None  # they record what is not submitted yet
         self._held = []  # the buffers of it: they must not be freed before
         self._parameters = bytearray()  # of its launches, which are written to `_uniform`
-        self._uniform = raw.create_buffer(size=PARAMETERS, usage=UNIFORM | COPY_TARGET)
+        self._uniform = raw.create_buffer(size=PARAMETER_BYTES, usage=UNIFORM | COPY_TARGET)
         self._staging = []  # buffers for the host that no thread uses now
         self._timed = None  # how many passes are timed, if any are to be
         self._nanoseconds_per_tick = nanoseconds_per_tick
@@ -195,12 +195,12 @@ class Device:
         """Copy the bytes of host memory to a buffer."""
         data = memoryview(data).cast("B")
         _check_words(offset, data.nbytes)
-        for at in range(0, data.nbytes, PIECE):
+        for at in range(0, data.nbytes, PIECE_BYTES):
             if at:
                 self.synchronize()  # until then the driver keeps a copy of each piece
             with self._call():
                 self._flush()
-                self.queue.write_buffer(buffer.raw, offset + at, data[at : at + PIECE])
+                self.queue.write_buffer(buffer.raw, offset + at, data[at : at + PIECE_BYTES])
                 self._recording()  # so that there is something to submit, and the copies with it
 
     def read(self, buffer, offset, nbytes):
@@ -213,10 +213,12 @@ class Device:
         """Copy from a buffer to writable host memory, after all work until now."""
         target = memoryview(target).cast("B")
         _check_words(offset, target.nbytes)
-        for at in range(0, target.nbytes, PIECE):
-            piece = target[at : at + PIECE]
+        for at in range(0, target.nbytes, PIECE_BYTES):
+            piece = target[at : at + PIECE_BYTES]
             with self._call():
-                between = self._staging.pop() if self._staging else self._new_buffer(PIECE, MAP_READ | COPY_TARGET)
+                between = (
+                    self._staging.pop() if self._staging else self._new_buffer(PIECE_BYTES, MAP_READ | COPY_TARGET)
+                )
                 self._recording().copy_buffer_to_buffer(buffer.raw, offset + at, between.raw, 0, piece.nbytes)
                 self._flush()
             with self._errors():
@@ -282,7 +284,7 @@ class Device:
         if not blocks:
             return
         with self._call():
-            if len(self._parameters) + size > PARAMETERS:
+            if len(self._parameters) + size > PARAMETER_BYTES:
                 self._flush()
             self._held += [buffer for buffer, *_ in buffers]
             bound = ((buffer.raw, *part) for buffer, *part in buffers)

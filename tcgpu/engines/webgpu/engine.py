@@ -9,10 +9,10 @@ from tcgpu.engines.facts import Facts
 from tcgpu.engines.kernel_language import cuda, parameters, uint32
 from tcgpu.engines.webgpu.device import ALIGNMENT, open_device
 from tcgpu.errors import EngineError, KernelError
+from tcgpu.gpu_costs import SAME_SPEED
 
 SMS, THREADS_PER_SM = 32, 2048  # WebGPU does not say what a GPU has: as many threads keep most of them busy
-# `wake`: seconds that it takes at most, and the first time at least; how much slower a clock may be than the fastest
-LONGEST_WAKE, FIRST_WAKE, SAME_SPEED = 1.5, 0.5, 1.05
+LONGEST_WAKE, FIRST_WAKE = 1.5, 0.5  # seconds that `wake` takes at most, and the first time at least
 SPIN_BLOCKS = 1024
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
+from tcgpu.gpu_costs import BITMAP_EDGES
 from tcgpu.kernels import ArrayPlan, check_positions, enough_blocks, launch, simulated
 from tcgpu.kernels.device.bits import Bitmap, bit_of, bitmaps_of_blocks, check_shared, clear_row, fold_bits_of, set_row
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD
@@ -43,7 +44,6 @@ SIMULATED_US = {
     "block_global": (230, 6.3, 36),
 }
 THREADS, BLOCKS = 256, 1024  # of the kernels that do little for each column or nonzero
-BITMAP_EDGES = 1 << 17, 1 << 21  # between these numbers of edges the bitmaps, which need no set-up, beat `adaptive`
 
 
 class Columns(NamedTuple):

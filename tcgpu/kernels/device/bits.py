@@ -19,6 +19,7 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
+from tcgpu.gpu_costs import LONG_COLUMN, LONG_LIST
 from tcgpu.kernels import elsewhere, launch
 from tcgpu.kernels.device.columns import column_bounds
 
@@ -107,8 +108,6 @@ def hits(bitmap, row_idx, q, q_end, step, last, folded):
 
 # ------------------------------------------------------------------------------------------------ a column per block
 
-LONG_COLUMN = 512  # columns of at least this length are taken first, so that no block begins one at the end
-LONG_LIST = 4  # times the threads of a block: the whole block looks up a column with more rows
 BATCH = 4  # columns that a block takes from the queue at a time, at most
 BOUNDS_BYTES = 8  # of shared memory a thread, for `load_bounds`; at the end `add_block_to` takes as much
 

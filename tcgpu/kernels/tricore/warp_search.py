@@ -40,7 +40,7 @@ from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.tricore import edge_columns
 
 LEVELS = 5  # of the search tree in shared memory: 32 elements, one a lane
-FEW_LOOKUPS = 32  # an edge with no more look-ups shares the lanes with others
+FEW_LOOKUPS = WARP  # an edge with no more look-ups shares the lanes with others
 LIST = WARP  # words for the edges that stay listed between rounds; within a round the list overlaps the next words
 LOOKUPS = 5 * WARP  # words that describe the look-ups of a warp's 32 edges, five an edge
 WORDS = LIST + LOOKUPS + 2 * WARP  # of shared memory for a warp; the last are the tops of two search trees, in turn

@@ -1,0 +1,35 @@
+"""Every number of the kernels that says which of two ways is faster on a GPU, or what something costs there.
+
+They were fitted to one GPU, an NVIDIA H200, and change no result. The costs of the ways of `adaptive` are beside their
+choice, in `kernels.order_costs`. Each group names the benchmark that measures what its choices lead to.
+"""
+
+# Kernels of the papers (`benchmarks/papers.py`)
+LONG_COLUMN = 512  # rows of a column that is taken first, so that no block begins one at the end
+LONG_LIST = 4  # times the threads of a block: the whole block looks up a column with more rows
+BITMAP_EDGES = 1 << 17, 1 << 21  # between these numbers of edges the bitmaps, which need no set-up, tally fastest
+
+# A graph on the GPU (`benchmarks/orders.py`)
+SMALL = 1 << 14  # edges, up to which choosing an order of a count costs more than it saves
+SMALL_TALLIES = 1 << 12  # the same for tallies, in which a hub costs more
+MOSTLY_NEW = 0.8  # if fewer of the raw edges are new, repeats count too much: costs are those of the columns
+RANKED_AHEAD = 8  # edges a vertex from which on ranks cost so little that they are made before an order is chosen
+TWO_LENGTHS = 1 << 21  # raw edges, up to which all keys have 64 bits if there are more vertices than 16 bits number
+SHORT_COLUMN = 32  # rows, up to which a thread sorts a column of raw edges
+
+# Trusses (`benchmarks/truss.py`)
+SHRINK = 0.5  # a smaller graph is made when no more than this fraction of the edges remains,
+SMALL_TRUSS = 1 << 17  # but not of so few
+FEW_WEAK = 0.2  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all supports
+
+# The host or the GPU, one or several (`benchmarks/motifs.py`, `streaming.py`, `divided.py`)
+MANY_EDGES = 1 << 19  # motifs of fewer were not timed, but for tiny graphs, which the CPU counts faster
+CLEANED_EDGES = 1 << 20  # raw edges of a stream from which on the device cleans them: for fewer, the host is as fast
+DIVIDED_EDGES = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean them
+
+# Estimated times (`benchmarks/estimates.py`)
+ALL_RUNNING = 0.9  # of the warps that have a place, on average, up to the end of a launch: as if it were all of them
+LEAST_DEMAND = 0.02  # of the mean demand, that a unit is expected to have
+FILLING_EDGES = 1 << 23  # of all copies together, of a launch that fills the GPU
+L1_USED = 0.9  # of the L1 cache
+SAME_SPEED = 1.05  # a clock is up if it is no more than this number of times slower than the fastest (WebGPU)
