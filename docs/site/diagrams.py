@@ -40,7 +40,8 @@ LAYERS = [
                 "errors": "TcgpuError", "markup": "HTML, escaped"}),
     ("", GREY, {"suggest": "did you mean ...?", "networkx_info": "what NetworkX asks",
                 "progress": "reports, interrupts", "bar": "shows them",
-                "worker_process": "starts pools", "cpu_costs": "fitted numbers", "gpu_costs": "the same"}),
+                "gpu_costs": "fitted numbers", "cpu_costs": "fitted numbers",
+                "worker_process": "starts pools"}),
 ]  # fmt: skip
 
 
