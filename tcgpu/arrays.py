@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Columns(NamedTuple):
+class CleanColumns(NamedTuple):
     """Sorted columns, how many edges of each kind were dropped, and the length of the longest column."""
 
     col_ptr: np.ndarray

@@ -10,7 +10,7 @@ from importlib import import_module
 
 import numpy as np
 
-from tcgpu.arrays import Columns, bincount, repeat, running_sums
+from tcgpu.arrays import CleanColumns, bincount, repeat, running_sums
 from tcgpu.engines.choice import in_numpy
 
 MAX_VERTICES = 2**31 - 1  # so a row number and the direction of an edge fit in 32 bits
@@ -37,7 +37,7 @@ def min_max(u, v):
 
 @compiled_for_many
 def clean_columns(u, v, n, rank=None):
-    """The Columns of the graph with edges `u[k] - v[k]` on vertices 0..n-1.
+    """The CleanColumns of the graph with edges `u[k] - v[k]` on vertices 0..n-1.
 
     `u` and `v` are contiguous arrays of one type, int32 or int64, with all numbers in 0..n-1 (see `min_max`). If
     `rank` is given, vertex v gets the number `rank[v]` at once, which saves a second sort.
@@ -51,12 +51,14 @@ def clean_columns(u, v, n, rank=None):
     edges = edges[np.diff(edges, prepend=-1) > 0]
     lengths = bincount(edges // max(n, 1), minlength=n)
     row_idx, pairs = (edges % max(n, 1)).astype(np.int32), directed.size - edges.size
-    return Columns(running_sums(lengths), row_idx, loops, u.size - directed.size, pairs, int(lengths.max(initial=0)))
+    return CleanColumns(
+        running_sums(lengths), row_idx, loops, u.size - directed.size, pairs, int(lengths.max(initial=0))
+    )
 
 
 @compiled_for_many
 def moved_columns(col_ptr, row_idx, rank):
-    """The Columns of the same graph in which vertex v has the number `rank[v]`."""
+    """The CleanColumns of the same graph in which vertex v has the number `rank[v]`."""
     return clean_columns(column_of_each(col_ptr, row_idx.size), row_idx, rank.size, rank)
 
 

@@ -15,7 +15,7 @@ them for the second.
 
 import numpy as np
 
-from tcgpu.arrays import Columns, locked, running_sums
+from tcgpu.arrays import CleanColumns, locked, running_sums
 from tcgpu.cpu_costs import INSERTED_MEAN, INSERTED_ROWS, MANY
 from tcgpu.engines.native import fetch_add, jit, run_threads, shares, stoppable, stopped, threads
 
@@ -39,7 +39,7 @@ def min_max(u, v):
 
 
 def clean_columns(u, v, n, rank=None):
-    """The Columns of the graph with edges `u[k] - v[k]` on vertices 0..n-1.
+    """The CleanColumns of the graph with edges `u[k] - v[k]` on vertices 0..n-1.
 
     `u` and `v` are contiguous arrays of one type, int32 or int64, with all numbers in 0..n-1 (see `min_max`). If
     `rank` is given, vertex v gets the number `rank[v]` at once, which saves a second sort.
@@ -51,7 +51,7 @@ def clean_columns(u, v, n, rank=None):
 
 
 def moved_columns(col_ptr, row_idx, rank):
-    """The Columns of the same graph in which vertex v has the number `rank[v]`."""
+    """The CleanColumns of the same graph in which vertex v has the number `rank[v]`."""
     edges, n = row_idx.size, rank.size
     layout = _key_layout(edges, n)
     keys, bounds = _partitioned(_count_moved, (col_ptr, row_idx, locked(rank)), edges, n, *layout)
@@ -159,7 +159,7 @@ def _partitioned(count, source, edges, n, shift, bits, key_type):
 
 
 def _sorted(keys, bounds, edges, n, shift, bits, key_type):
-    """The Columns of partitioned keys; `edges` are these and the loops."""
+    """The CleanColumns of partitioned keys; `edges` are these and the loops."""
     workers = threads() if edges >= MANY else 1
     col_ptr = np.zeros(n + 1, np.int64)
     found = np.zeros((bounds.size - 1, 3), np.int64)  # rows kept, edges in both directions, longest column
@@ -183,7 +183,7 @@ def _sorted(keys, bounds, edges, n, shift, bits, key_type):
         queue[0] = 0
         run_threads(_close_gaps, bounds, offsets, shift, queue, rows, col_ptr, row_idx, workers=workers,
                     queue=stoppable(queue, edges))  # fmt: skip
-    return Columns(col_ptr, row_idx, edges - keys.size, keys.size - kept - pairs, pairs, longest)
+    return CleanColumns(col_ptr, row_idx, edges - keys.size, keys.size - kept - pairs, pairs, longest)
 
 
 @jit

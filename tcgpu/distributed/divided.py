@@ -26,7 +26,7 @@ from tcgpu.kernels.adaptive.plan import CLASSES, MAX_QUADS, far_windows, near_wi
 from tcgpu.kernels.prefix_sum import scan
 
 
-class Columns(NamedTuple):
+class QuadColumns(NamedTuple):
     """Columns of one worker: the far rows of each, and its near rows as quads."""
 
     far_count: Any
@@ -64,7 +64,7 @@ class Own(NamedTuple):
     of: int
     stride: int
     first_near: int
-    columns: Columns
+    columns: QuadColumns
     heavy_columns: Any
     list_size: Any
     in_ptr: Any
@@ -168,7 +168,7 @@ def lay_out(n, of, col_ptr, row_idx, col_of, *, near=NEAR, hubs=HUBS, heavy=CLAS
     list_size = runtime.device_array(1, np.int64, 0)
     measured = far_count, quad_count, heavy_columns, list_size
     run(layout.measure_columns, columns, col_ptr, row_idx, first_near, heavy_quads, 0, 1, *measured)
-    own = Columns.of_counts(far_count, quad_count)
+    own = QuadColumns.of_counts(far_count, quad_count)
     in_count = runtime.device_array(of * stride + near, np.int32, 0)
     cuts = col_ptr, row_idx, col_of, own.far_ptr, own.quad_ptr, first_near, first_hub, heavy_quads
     run(lay_out_own, m, *cuts, n, of, stride, own.far_rows, own.quads.view(np.uint16), in_count)

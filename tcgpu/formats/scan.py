@@ -44,7 +44,7 @@ HUGE = U64(2**64 - 1)
 EDGES, ENTRIES, FAULT_AT, FAULT, WHOLE_WIDTH, WHOLE_AT, WHOLE_LINES, NARROW_LINES, FIRST_WIDTH = range(9)
 
 
-class Layout(NamedTuple):
+class LineWidths(NamedTuple):
     """What the lines of an edge list look like."""
 
     width: int  # columns of the first line in which all columns are whole numbers, 0 if there is none
@@ -103,14 +103,14 @@ def write_pairs(stream, u, v, base, separator, labels=None):
 
 
 def _layout(found):
-    """The Layout of all chunks; a chunk whose lines have another width than those before gets the fault UNEVEN."""
+    """The LineWidths of all chunks; a chunk whose lines have another width than those before gets the fault UNEVEN."""
     some = found[:, WHOLE_WIDTH] > 0
     width = int(found[some.argmax(), WHOLE_WIDTH]) if some.any() else 0
     for chunk in np.flatnonzero(some & (found[:, WHOLE_WIDTH] != width)):
         if found[chunk, FAULT] == 0 or found[chunk, WHOLE_AT] < found[chunk, FAULT_AT]:
             found[chunk, [FAULT_AT, FAULT]] = found[chunk, WHOLE_AT], UNEVEN
     first = next((width for width in found[:, FIRST_WIDTH].tolist() if width), 0)
-    return Layout(width, int(found[:, WHOLE_LINES].sum()), int(found[:, NARROW_LINES].sum()), first)
+    return LineWidths(width, int(found[:, WHOLE_LINES].sum()), int(found[:, NARROW_LINES].sum()), first)
 
 
 def _refuse_first_fault(text, faults, expected, low, count):

@@ -24,7 +24,7 @@ ATOMIC_TAKES = "an atomic operation takes an array, an index and a value"
 
 
 @dataclass(slots=True)
-class Layout:
+class ArrayPlace:
     """How an array lies in memory."""
 
     array: np.ndarray  # kept alive, since its id is the key
@@ -45,8 +45,8 @@ class Lane(Thread):
     enter(loop), leave()        It comes to a loop; it has left it.
     begin_task(meets)           It begins a round of a task loop; meets: whether the threads of a block wait for each
                                 other in it.
-    reads(site, known, offset, index, changed)          It reads an element: see `load`. known: the Layout of its array;
-                                                        offset: in bytes.
+    reads(site, known, offset, index, changed)          It reads an element: see `load`. known: the ArrayPlace of its
+                                                        array; offset: in bytes.
     changes(site, known, offset, index)                 It is about to change one atomically.
     wrote(site, kind, known, offset, index, old, new)   It has written to one; kind: STORE or ATOMIC; old, new: values.
     """
@@ -190,7 +190,7 @@ class InstrumentedBlock(Block):
     begun = turns = 0  # its clock when it began; how often it has run up to a wait
 
     def __init__(self, number, launch, run, args, **more):
-        self.arrays = dict(launch.arrays)  # id of an array -> its Layout
+        self.arrays = dict(launch.arrays)  # id of an array -> its ArrayPlace
         super().__init__(number, launch, run, args, kind=self.lane_kind, **more)
 
     @property
@@ -203,7 +203,7 @@ class InstrumentedBlock(Block):
         return super().run()
 
     def layout(self, array):
-        """The Layout of an array, kept while the block runs."""
+        """The ArrayPlace of an array, kept while the block runs."""
         found = self.arrays[id(array)] = self.launch.layout(array, self)
         return found
 
@@ -221,7 +221,7 @@ class InstrumentedCuda(SimulatedCuda):
         super().__init__(blocks, threads, int(shared))
         self.numbers = {}  # id of an array that owns memory -> number
         self.names, self.sizes = {}, {}  # number -> names of the arrays that the kernel is called with; bytes
-        self.arrays = {}  # those arrays: id -> Layout
+        self.arrays = {}  # those arrays: id -> ArrayPlace
         self.running = []  # a heap: (clock, number, block)
 
     def finished(self, block):
@@ -235,7 +235,7 @@ class InstrumentedCuda(SimulatedCuda):
                 self.names[known.begin >> MEMORY_SHIFT].append(name)
 
     def layout(self, array, block):
-        """The Layout of an array; block: in whose shared memory it may be, or None."""
+        """The ArrayPlace of an array; block: in whose shared memory it may be, or None."""
         owner, number = owner_of(array), SHARED
         at = 0 if owner is array else array.ctypes.data - owner.ctypes.data
         begin = block and block.shared.begin(owner)
@@ -244,7 +244,7 @@ class InstrumentedCuda(SimulatedCuda):
             self.names.setdefault(number, [])
             self.sizes.setdefault(number, owner.nbytes)
         length, stride = (array.size, array.strides[0]) if array.ndim == 1 else (None, 0)
-        return Layout(array, (number << MEMORY_SHIFT) + begin + at, at, length, stride, array.itemsize)
+        return ArrayPlace(array, (number << MEMORY_SHIFT) + begin + at, at, length, stride, array.itemsize)
 
     def simulate(self, function, args, at_a_time):
         """Run the Python function of a kernel on NumPy arrays, which it changes; at_a_time: how many blocks take turns.

@@ -49,7 +49,7 @@ class CheckedBlock(InstrumentedBlock):
     """
 
     def __init__(self, *launched):
-        self.written = {}  # id of a memory of its own -> its Layout's `written`
+        self.written = {}  # id of a memory of its own -> its ArrayPlace's `written`
         self.address, self.what, self.value = (typed_array("q") for _ in range(3))
         self.intervals = []
         self.phase = 0

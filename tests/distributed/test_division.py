@@ -119,7 +119,7 @@ def columns_of(lists, far):
     """Columns with these lists of far rows, and numbers of quads."""
     counts = np.array([len(rows) for rows in lists], np.int32), np.array(far, np.int32)
     quads = np.arange(counts[1].sum(), dtype=np.uint64)
-    return divided.Columns.of_counts(*counts, np.array([row for rows in lists for row in rows], np.int32), quads)
+    return divided.QuadColumns.of_counts(*counts, np.array([row for rows in lists for row in rows], np.int32), quads)
 
 
 @pytest.mark.sim
@@ -127,10 +127,10 @@ def test_parts_of_columns_are_sent():
     with runtime.using("sim"):
         columns = columns_of([[3, 5], [], [9], [1, 2, 4], []], [1, 0, 3, 0, 2])
         parts = [columns.part(begin, end) for begin, end in ((0, 2), (2, 2), (2, 5))]
-        made = divided.Columns.of_counts(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        made = divided.QuadColumns.of_counts(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         assert all(map(np.array_equal, made, columns))
         assert [each.tolist() for each in columns.part(2, 4)] == [[1, 3], [3, 0], [9, 1, 2, 4], [1, 2, 3]]
-        empty = divided.Columns.of_counts(*columns.part(0, 5)[:2])
+        empty = divided.QuadColumns.of_counts(*columns.part(0, 5)[:2])
         assert empty.far_rows.size == 6 and not empty.quads.any() and empty.quads.size == 6
 
 
@@ -362,9 +362,7 @@ def test_all_members_count_again_if_one_dies(deaths, two_gpus, monkeypatch):
     with pytest.raises(WorkerLost, match="died 4 times") if deaths > executors.RESTARTS else nullcontext():
         assert triangles(division.results((np.zeros(4, int), np.ones(4, int)), workers)) == 10
     assert workers.restarts == deaths
-    assert (
-        len(workers.keys) == 2 * len(set(workers.keys)) == 2 * (deaths + 1 if deaths <= executors.RESTARTS else 4)
-    )
+    assert len(workers.keys) == 2 * len(set(workers.keys)) == 2 * (deaths + 1 if deaths <= executors.RESTARTS else 4)
 
 
 @pytest.mark.parametrize("way", ["found broken", "ended by another thread", "cancelled", "noticed by NCCL"])
@@ -633,7 +631,7 @@ def test_steps_have_no_faults(monkeypatch):
         counts = [np.ones(len([v for v in range(graph.n - 40, graph.n) if v % of == k]), np.int32) for k in range(of)]
         divided.near_columns(member, counts, np.arange(40, dtype=np.uint64))
         far = member.far_columns(index)
-        plan = divided.far_plan(member, index, 0, divided.Columns.of_counts(*member.columns.part(0, far)))
+        plan = divided.far_plan(member, index, 0, divided.QuadColumns.of_counts(*member.columns.part(0, far)))
         arrays = plan.allocate().arrays
         for step in plan.steps:
             checked(step.kernel, step.values(arrays), step.shared, step.threads)

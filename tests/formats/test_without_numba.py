@@ -71,6 +71,6 @@ def test_whole_and_decimal_weights_are_read_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(scan, "_scan_rows", refuse)
     monkeypatch.setattr(metis, "_any_lines", refuse)
     (tmp_path / "edges.txt").write_text("0 1 0.25\n1 2 3\n2 0 1e-3\n" * 9)
-    assert found(rows, tmp_path / "edges.txt", 0)[2:] == [27, scan.Layout(3, 9, 0, 3)]
+    assert found(rows, tmp_path / "edges.txt", 0)[2:] == [27, scan.LineWidths(3, 9, 0, 3)]
     (tmp_path / "mesh.graph").write_text("1 2 5 3 6 \r\n0 1 5\n\n")
     assert found(lists, tmp_path / "mesh.graph", 1, True) == [[2, 1, -1], [1, 2, 0]]

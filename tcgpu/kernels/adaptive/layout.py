@@ -284,7 +284,7 @@ def most_quads(graph):
     return graph.m // 4 + min(graph.n, graph.m) + 1
 
 
-class Layout(NamedTuple):
+class SetUp(NamedTuple):
     """Arrays and set-up steps at the beginning of a plan, as in `Plan`."""
 
     copied: dict
@@ -293,7 +293,7 @@ class Layout(NamedTuple):
 
 
 def room_for_in_edges(graph):
-    """The Layout that counts each vertex' in-edges, and has memory for them."""
+    """The SetUp that counts each vertex' in-edges, and has memory for them."""
     n, m, copied = graph.n, graph.m, columns_of(graph)
     counting = launch(orientation.count_rows, m, 256, counts="in_count")
     if isinstance(graph, DeviceGraph) and graph.degrees is not None:
@@ -305,11 +305,11 @@ def room_for_in_edges(graph):
         "in_end": (n + 1, np.int64, None),
         "in_edges": (m, np.uint64, None),
     }
-    return Layout(copied, created, [counting, Scan("in_count", "in_ptr", "in_end")])
+    return SetUp(copied, created, [counting, Scan("in_count", "in_ptr", "in_end")])
 
 
 def in_edges_by_degree(graph, first_near, heavy_quads, share=(0, 1)):
-    """The Layout before `lay_out` fills quads and in-edges: the list of heavy columns, and memory for the rest."""
+    """The SetUp before `lay_out` fills quads and in-edges: the list of heavy columns, and memory for the rest."""
     n, m = graph.n, graph.m
     counted = room_for_in_edges(graph)
     created = {
@@ -328,11 +328,11 @@ def in_edges_by_degree(graph, first_near, heavy_quads, share=(0, 1)):
         Scan("quad_count", "quad_ptr"),
         *counted.setup,
     ]
-    return Layout(counted.copied, created, setup)
+    return SetUp(counted.copied, created, setup)
 
 
 def without_hub_pairs(made, n, first_hub, heavy_quads):
-    """The Layout of `in_edges_by_degree` with no more memory for quads and in-edges than there are: none for the
+    """The SetUp of `in_edges_by_degree` with no more memory for quads and in-edges than there are: none for the
     in-edges that `hub_kernel` counts. It takes a kernel more, and the host waits."""
     *before, starts = made.setup
     setup = [
@@ -343,13 +343,13 @@ def without_hub_pairs(made, n, first_hub, heavy_quads):
         Sized("in_edges", "in_ptr", np.uint64),
     ]
     created = {name: array for name, array in made.created.items() if name not in ("quads", "in_edges")}
-    return Layout(made.copied, created, setup)
+    return SetUp(made.copied, created, setup)
 
 
 def with_far_edges(made, first_near):
-    """The Layout with memory for `far_edges`, for which the host waits."""
+    """The SetUp with memory for `far_edges`, for which the host waits."""
     created = {name: array for name, array in made.created.items() if name != "far_edges"}
-    return Layout(made.copied, created, [*made.setup, Sized("far_edges", "in_ptr", np.uint64, at=max(0, first_near))])
+    return SetUp(made.copied, created, [*made.setup, Sized("far_edges", "in_ptr", np.uint64, at=max(0, first_near))])
 
 
 NEAR_ROWS = {"begins": "quad_ptr", "lengths": "quad_count"}  # the pieces of columns i in their tasks
@@ -357,7 +357,7 @@ FAR_ROWS = {"begins": "col_ptr", "lengths": "far_count"}
 
 
 def tasks_by_in_edges(kind, n, in_edges, fewest, fewer, sized=False, rows=NEAR_ROWS):
-    """The Layout of the tasks of those of n vertices with fewest <= in-edges < fewer. They have `in_edges` at most.
+    """The SetUp of the tasks of those of n vertices with fewest <= in-edges < fewer. They have `in_edges` at most.
 
     sized: whether their arrays are Sized: they get no more memory than they need, for which the host waits. rows:
     NEAR_ROWS or FAR_ROWS; a vertex without any of these has no task.
@@ -375,7 +375,7 @@ def tasks_by_in_edges(kind, n, in_edges, fewest, fewer, sized=False, rows=NEAR_R
         *(made if sized else []),
         launch(fill_tasks, n, 256, **rows, **arrays),
     ]
-    return Layout({}, created, setup)
+    return SetUp({}, created, setup)
 
 
 def task_arrays(kind):

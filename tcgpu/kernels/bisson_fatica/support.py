@@ -46,7 +46,7 @@ SIMULATED_US = {
 THREADS, BLOCKS = 256, 1024  # of the kernels that do little for each column or nonzero
 
 
-class Columns(NamedTuple):
+class RemainingColumns(NamedTuple):
     """The remaining graph: column j has the `length[j]` rows from `row_idx[col_ptr[j]]` on."""
 
     col_ptr: np.ndarray
@@ -205,7 +205,7 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
 
 @kernel(f"void({ARRAYS}, uint32[::1], uint32, uint32)")
 def support_warp(col_ptr, length, row_idx, support, weak, columns, state, bitmap, words, fold_bits):
-    graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
+    graph = RemainingColumns(col_ptr, length, row_idx, support, weak, state[ROUND])
     near, near_words, first = cuda.shared.array(0, uint32), fold_bits >> 5, int64(cuda.grid(1) // WARP) * 2 * words
     bits = Bitmap(near, cuda.threadIdx.x // WARP * near_words, fold_bits - 1, bitmap, first, uint32(5))
     walk_columns(graph, columns, state, bits, near_words, words, True, True)
@@ -213,7 +213,7 @@ def support_warp(col_ptr, length, row_idx, support, weak, columns, state, bitmap
 
 @kernel(f"void({ARRAYS}, uint32[::1], uint32, uint32)")
 def support_block_global(col_ptr, length, row_idx, support, weak, columns, state, bitmap, words, fold_bits):
-    graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
+    graph = RemainingColumns(col_ptr, length, row_idx, support, weak, state[ROUND])
     near, first = cuda.shared.array(0, uint32), int64(cuda.blockIdx.x) * 2 * words
     bits = Bitmap(near, uint32(0), fold_bits - 1, bitmap, first, uint32(5))
     walk_columns(graph, columns, state, bits, fold_bits >> 5, words, True, False)
@@ -221,7 +221,7 @@ def support_block_global(col_ptr, length, row_idx, support, weak, columns, state
 
 @kernel(f"void({ARRAYS}, uint32)")
 def support_block_shared(col_ptr, length, row_idx, support, weak, columns, state, words):
-    graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
+    graph = RemainingColumns(col_ptr, length, row_idx, support, weak, state[ROUND])
     near = cuda.shared.array(0, uint32)
     bits = Bitmap(near, uint32(0), uint32(0xFFFFFFFF), near, uint32(0), uint32(5))
     walk_columns(graph, columns, state, bits, words, words, False, False)
