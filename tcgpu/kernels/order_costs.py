@@ -46,8 +46,7 @@ LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row 
 # taken once: always, and if there are rows of bits.
 NATURAL_NS = {
     "merged": 0.00187, "merged nearby": 0.00116, "merged by column": 0.00111, "searched": 0.000784, "distant": 0.0122,
-    "longest": 61.2, "begin": 5_840, "local begin": 13_500, "words": 0.0342,
-    "local words": 0.00213,
+    "longest": 61.2, "begin": 5_840, "local begin": 13_500, "words": 0.0342, "local words": 0.00213,
 }  # fmt: skip
 MERGED_NS = {
     "merged": 0.00115, "idle": 0.000418, "searched": 0.00177, "nonzeros": 0.00441, "longest": 47.9, "begin": 4_210,
@@ -62,12 +61,8 @@ NATURAL_TALLY_NS = {
     "distant": 0.00747, "longest": 124, "begin": 4_820, "local begin": 28_000, "words": 0.0403,
     "local nonzeros": 0.0697, "local words": 0.00973,
 }  # fmt: skip
-MERGED_TALLY_NS = {
-    "merged": 0.00482, "idle": 0.00155, "searched": 0.00289, "longest": 156, "begin": 3_930,
-}  # fmt: skip
-DEGREE_TALLY_NS = {
-    "pairs": 0.00223, "heavy pairs": 0.00165, "nonzeros": 0.0936, "begin": 31_000,
-}  # fmt: skip
+MERGED_TALLY_NS = {"merged": 0.00482, "idle": 0.00155, "searched": 0.00289, "longest": 156, "begin": 3_930}
+DEGREE_TALLY_NS = {"pairs": 0.00223, "heavy pairs": 0.00165, "nonzeros": 0.0936, "begin": 31_000}
 
 
 @dataclass(frozen=True)
