@@ -98,7 +98,6 @@ class OrderCosts:
             "idle": self.sums["idle"] * merged / max(1, self.sums["merged"]),
             "searched": searched,
             "distant": self.sums["distant"],
-            "nonzeros": self.m,
             "longest": max(self.sums[name] for name in others),
             "begin": 1,
             "local begin": words > 0,
@@ -115,7 +114,7 @@ class OrderCosts:
     def degree_counts(self):
         """How often each of DEGREE_NS is taken."""
         sums = {name: self.sums[name] for name in ("pairs", "heavy pairs", "hub rows")}
-        return sums | {"nonzeros": self.m, "longest": self.sums["longest by degree"], "begin": 1}
+        return sums | {"nonzeros": self.m, "begin": 1}
 
     @cached_property
     def natural_ns(self):
