@@ -169,7 +169,7 @@ def test_a_check_takes_hardware_unasked_and_finds_wrong_counts(webgpu, found, mo
     from tcgpu.insight import checking
 
     monkeypatch.setattr(checking.Check, "run_in_simulator", lambda self: None)
-    monkeypatch.setattr(checking, "triangles_of", lambda graph: 3)
+    monkeypatch.setattr(checking.cpu, "count", lambda graph: 3)
     (problem, *_) = tcgpu.check(mine, threads=32, blocks=2).problems
     assert problem.says == "on Arc 9 by WebGPU it counts 0 triangles, there are 3"
 

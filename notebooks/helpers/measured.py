@@ -536,10 +536,10 @@ def order_sums(rows, kinds):
     found = []
     for row in sorted((row for row in rows if row["kind"] in kinds), key=lambda row: kinds.index(row["kind"])):
         for way, (counts, ns, _) in _ways(row).items():
-            for name, count in counts.items():
-                if count * ns[name] >= 1e4:
-                    about = {"kind": row["kind"], "way": way, "sum": name}
-                    found.append(about | {"count": f"{count:,.0f}", "ns each": ns[name], "ms": count * ns[name] / 1e6})
+            for name, each in ns.items():
+                if counts[name] * each >= 1e4:
+                    about = {"kind": row["kind"], "way": way, "sum": name, "count": f"{counts[name]:,.0f}"}
+                    found.append(about | {"ns each": each, "ms": counts[name] * each / 1e6})
     return Table(found, "kind", "way", "sum", "count", "ns each", "ms")
 
 
@@ -552,7 +552,7 @@ def order_times(rows):
     found = []
     for row in rows:
         ways = _ways(row)
-        estimated = {way: sum(count * ns[name] for name, count in counts.items()) / 1e6
+        estimated = {way: sum(each * counts[name] for name, each in ns.items()) / 1e6
                      for way, (counts, ns, _) in ways.items()}  # fmt: skip
         times = {way: ms for way, (*_, ms) in ways.items()}
         chosen = min(estimated, key=estimated.get)

@@ -158,12 +158,12 @@ def support_plan(graph, method):
     """The plan of every edge's support; a thread's kernel is the same as ours."""
     if method == "thread":
         return support.plan(graph, method)
-    step, created = _walk(graph, method, f"support by {method}", KERNELS[method][1], THREADS, None)
+    step, created = _walk(graph, method, f"support by {method}", KERNELS[method][1], THREADS, None, True)
     name, work = f"support by {method} as published", _simulated_work(graph, method, step)
     return support.plan_by(step, graph, name, created, 1, work)
 
 
-def _walk(graph, method, name, kernel, threads, blocks):
+def _walk(graph, method, name, kernel, threads, blocks, truss=False):
     """The launch of a kernel, and the arrays for it."""
     words, teams = -(-graph.n // 64) or 1, 1
     if method == "warp":
@@ -172,7 +172,7 @@ def _walk(graph, method, name, kernel, threads, blocks):
     in_shared = method == "block_shared"
     shared = 8 * (threads // teams + 1 >> 1) + 8 * words * in_shared
     bitmap = 0 if in_shared else words
-    return support.walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, np.int64, words=words)
+    return support.walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, np.int64, truss, words=words)
 
 
 def _simulated_work(graph, method, step):

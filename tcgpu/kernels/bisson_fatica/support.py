@@ -98,7 +98,7 @@ def synchronize(by_warp):
 def find_off(bitmap, row, behind):
     """The position of a row whose bit is set; `behind` the words are the positions of their first rows."""
     word = bitmap.begin + (row >> 5)
-    below = bitmap.words[word] & ((1 << (row & 31)) - 1)
+    below = bitmap.words[word] & ((uint32(1) << uint32(row & 31)) - uint32(1))
     return bitmap.words[word + behind] + cuda.popc(below)
 
 
@@ -274,7 +274,7 @@ def plan(graph, method, *, threads=THREADS, blocks=None, fold=None):
     elif method == "block_shared":
         shared = 8 * words
     teams = {"thread": threads, "warp": -(-threads // WARP)}.get(method, 1)
-    step, created = walk(KERNELS[method], graph, name, threads, teams, blocks, shared, bitmap, np.uint32, **known)
+    step, created = walk(KERNELS[method], graph, name, threads, teams, blocks, shared, bitmap, np.uint32, True, **known)
     return plan_by(step, graph, name, created, 2, _simulated_work(graph, method, step))
 
 
@@ -298,11 +298,11 @@ def listing(graph, least):
     ]
 
 
-def walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, dtype, **known):
+def walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, dtype, truss, **known):
     """The launch of a kernel that walks the listed columns, and the arrays for it.
 
     A block has `teams` threads, warps, or one for itself, which take a column each. A team has `shared` bytes of shared
-    memory, and `bitmap` words of a dtype in global memory. known: the kernel's other arguments.
+    memory, and `bitmap` words of a dtype in global memory. truss: leave memory for one. known: other arguments.
     """
     check_positions(graph, name)
     check_shared(name, f"a bit for each of {graph.n:,} vertices", teams * shared)
@@ -316,7 +316,7 @@ def walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, dtype, **k
         "state": (STATE_SIZE, np.int32, 0),
     }
     if bitmap:
-        others = 4 * (8 * graph.n + 7 * graph.m)  # bytes: the rest of a k-truss
+        others = 4 * (8 * graph.n + 7 * graph.m if truss else 3 * graph.n + STATE_SIZE)  # bytes
         blocks, fitting = bitmaps_of_blocks(name, graph, blocks, teams, bitmap * np.dtype(dtype).itemsize, others)
         threads, teams = threads // teams * fitting, fitting
         created["bitmap"] = (blocks * teams * bitmap, dtype, 0)
