@@ -221,14 +221,14 @@ def _folder(family):
 
 def _files(family):
     """The graphs in the folder of a family, by name: their rows in INDEX.tsv; of other files, name, file and format."""
-    from tcgpu import formats
-
     folder = _folder(family)
     if folder is None:
         return {}
     found = {row["name"]: row for row in _index(folder)}
     listed = {row["file"] for row in found.values()} | {INDEX}
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.iterdir()) if family == "local" else ():
+        from tcgpu import formats
+
         if path.name not in listed and (format := formats.format_of(path)):
             name = path.name if _stem(path.name) in found else _stem(path.name)
             found[name] = {"name": name, "file": path.name, "format": format}
