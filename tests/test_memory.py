@@ -14,7 +14,7 @@ from sampling import share
 import tcgpu
 
 MOST = 8  # times the columns
-MOST_IN_PIECES = 12  # of floats of both signs or a wide range: an attempt that needs more words begins them, too
+MOST_IN_PIECES = 10  # of floats of both signs or a wide range: an attempt that needs more words begins them, too
 MOST_TRACED = 250 << 20  # bytes
 CASES = {
     "floats per edge": "tcgpu.reduce_triangles(graph, product, edge_values=weights, per='edge')",
