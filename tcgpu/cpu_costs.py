@@ -59,7 +59,6 @@ DENSE_EDGE, DENSE_WORD = 4, 1 / 6  # and there an edge, and the AND and popcount
 # Orders (`cpu.orders`)
 SORTED_EDGE, SORTED_VERTEX = 40, 20  # an edge and a vertex when a graph is sorted
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
-SURELY = {"count": 1.4, "triangles": 2.5, "support": 2}  # degree order pays if natural order costs this number of times
 SKEWED = 1.4  # degree order may pay if some vertex has this number of times the mean number of neighbours
 # Raw edges are sorted by degree at once if the three quantities of `sampled_order` exceed these
 RELATIVE_DISTANCE, DEGREE_SKEW, LOOKUPS_PER_EDGE = 1 / 64, 2.5, 4

@@ -65,8 +65,6 @@ def _degree_order_pays(graph, verb, first):
     if graph.max_degree * graph.n < costs.SKEWED * 2 * graph.m:
         return False
     moving = (costs.FOUND_EDGE if first else costs.MOVED_EDGE) * graph.m if by_edge else 0.0
-    if first and natural > costs.SURELY[verb] * (sorting + moving + (costs.EDGE + costs.FAR_EDGE) * graph.m):
-        return True  # an estimate would take memory, too
     ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
     if ranked.lengths.max() < 2:  # there is no triangle, and nothing to move
         return sorting < natural
