@@ -5,6 +5,7 @@ native_peeling  by all cores of a CPU, level by level
 dense_truss     the same of dense graphs, from rows of bits
 """
 
+from contextlib import nullcontext
 from itertools import compress
 from typing import Any, Unpack
 
@@ -14,6 +15,7 @@ from tcgpu.api import Options, check_only, opened, verb
 from tcgpu.arrays import locked
 from tcgpu.built_in import K_TRUSS
 from tcgpu.declarations import CUDA
+from tcgpu.engines import runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, as_graph
@@ -53,7 +55,7 @@ def truss_numbers(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     numpy.ndarray
         int32, one number of at least 2 an edge, in the order of `graph.edges()`.
     """
-    return _peeled("truss_numbers", "numbers", graph, options)[1]
+    return _peeled("truss_numbers", "numbers", graph, options)[-1]
 
 
 def truss_engine(engine: str | None = None) -> str:
@@ -65,9 +67,10 @@ def truss_engine(engine: str | None = None) -> str:
 
 
 def _peeled(verb, function, graph, options, *args):
-    """The Graph, and what a function of the engine's module returns of it.
+    """The graph whose edges are peeled, its labels, and what a function of the engine's module returns of it.
 
-    function: "peel", of a graph and k, marks the edges that stay; "numbers", of a graph.
+    function: "peel", of a graph and k, marks the edges that stay; "numbers", of a graph. On a GPU the graph is a
+    DeviceGraph, and the marks are there, too.
     """
     check_only(verb, {"cpu", K_TRUSS.name}, (*CUDA, "cpu"), options)
     method, engine, order = options["method"], options["engine"], options["order"]
@@ -76,27 +79,33 @@ def _peeled(verb, function, graph, options, *args):
     if method == "cpu" and engine in CUDA or method == K_TRUSS.name and engine == "cpu":
         raise EngineError(f"method {method!r} does not run on {engine!r}")
     name = engine_of(K_TRUSS, engine) if method == K_TRUSS.name else truss_engine(method or engine)
-    graph = as_graph(opened(graph))
-    with underway(options["progress"], f"peeling {graph.m:,} edges on {name}"):
+    graph = opened(graph)
+    if name == "cpu" or not (isinstance(graph, tuple) or hasattr(graph, "to_graph")):
+        graph = as_graph(graph)
+    with nullcontext() if name == "cpu" else on_engine(K_TRUSS, name, options["max_seconds"]):
         if name == "cpu":
-            from tcgpu.truss import native_peeling
+            from tcgpu.truss import native_peeling as peeling
 
-            return graph, getattr(native_peeling, function)(graph, *args)
-        from tcgpu.truss import peeling
+            taken = graph
+        else:
+            from tcgpu.truss import peeling
 
-        with on_engine(K_TRUSS, name, options["max_seconds"]):
-            return graph, getattr(peeling, function)(graph, *args)
+            taken = peeling.prepare(graph, "natural")
+        labels = graph.labels if isinstance(graph, Graph) else taken.ids
+        with underway(options["progress"], f"peeling {taken.m:,} edges on {name}"):
+            return taken, labels, getattr(peeling, function)(taken, *args)
 
 
-def _without_isolated(graph, keep):
-    """The Graph of the edges that `keep` marks, and of the vertices that have one."""
-    left = graph.kept(keep)
-    joined = left.degrees > 0
-    number = np.cumsum(joined, dtype=np.int32) - np.int32(1)
-    col_ptr = np.append(left.col_ptr[:-1][joined], left.m)
-    labels = graph.labels
+def _without_isolated(graph, labels, keep):
+    """The Graph of the edges that `keep` marks, and of the vertices that have one. All may be on a GPU."""
+    left, xp = graph.kept(keep), runtime.arrays_of(keep)
+    joined = xp.diff(left.col_ptr) > 0
+    joined[left.row_idx] = True
+    number = xp.cumsum(joined, dtype=np.int32) - np.int32(1)
+    starts, rows = (runtime.to_host(array) for array in (left.col_ptr[:-1][joined], number[left.row_idx]))
+    joined = runtime.to_host(joined)
     if labels is not None:
-        labels = labels[joined] if isinstance(labels, np.ndarray) else list(compress(labels, joined))
+        labels = list(compress(labels, joined)) if isinstance(labels, list) else runtime.to_host(labels)[joined]
     elif not joined.all():
         labels = np.flatnonzero(joined)
-    return Graph(locked(col_ptr), locked(number[left.row_idx]), labels=labels, name=graph.name, validate=False)
+    return Graph(locked(np.append(starts, left.m)), locked(rows), labels=labels, name=graph.name, validate=False)

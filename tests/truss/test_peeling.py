@@ -10,7 +10,7 @@ from kernel_shapes import well_known
 from test_kernels_k_truss import GRAPHS, numbers_of_networkx
 
 import tcgpu
-from tcgpu import Graph, GraphError, generate
+from tcgpu import DeviceGraph, Graph, GraphError, generate
 from tcgpu.engines import runtime
 from tcgpu.truss import peeling
 from tcgpu.truss.native_peeling import numbers as native_numbers
@@ -46,6 +46,11 @@ def whole(graph):
     return peeling.remaining(graph, peeling.supports(graph), origin, number, -1)
 
 
+def peeled(graph, k):
+    """Which edges are in the k-truss, on the host."""
+    return runtime.to_host(peeling.peel(graph, k))
+
+
 def same_as(expected, graph):
     """Whether the truss numbers and all trusses of a graph are those of `expected`, the truss numbers."""
     found = peeling.numbers(graph)
@@ -53,7 +58,7 @@ def same_as(expected, graph):
     return (
         found.dtype == np.int32
         and np.array_equal(found, expected)
-        and all(np.array_equal(peeling.peel(graph, k), expected >= k) for k in trusses)
+        and all(np.array_equal(peeled(graph, k), expected >= k) for k in trusses)
     )
 
 
@@ -182,13 +187,33 @@ class TestOnAGpu:
     def test_a_graph_on_the_device_stays_as_it_is(self):
         graph = generate.rmat(10, seed=6)
         given = peeling.prepare(graph, "natural")
-        first = peeling.peel(given, 5)
+        first = peeled(given, 5)
         assert np.array_equal(runtime.to_host(given.row_idx), graph.row_idx)
-        assert np.array_equal(peeling.peel(given, 5), first) and np.array_equal(first, native_numbers(graph) >= 5)
+        assert np.array_equal(peeled(given, 5), first) and np.array_equal(first, native_numbers(graph) >= 5)
 
     def test_the_verbs_take_the_gpu(self):
         graph = generate.copapers(5000)
         assert tcgpu.k_truss(graph, 9, engine="gpu").equals(tcgpu.k_truss(graph, 9, engine="cpu"))
+
+    def test_vertices_keep_their_names(self):
+        graph = generate.copapers(300)
+        ids = np.arange(graph.n) * 1000 + 7
+        u, v = (runtime.named("gpu").arrays.asarray(ids[ends]) for ends in graph.edges())
+        given = {
+            "text": Graph(graph.col_ptr, graph.row_idx, labels=[f"vertex {id}" for id in ids]),
+            "ids": Graph(graph.col_ptr, graph.row_idx, labels=ids),
+            "on the device": DeviceGraph.from_edges(u, v, relabel=True),
+        }
+        for each in given.values():
+            found, expected = (tcgpu.k_truss(each, 20, engine=engine) for engine in ("gpu", "cpu"))
+            assert 0 < found.n < graph.n and found.equals(expected)
+
+    def test_edges_that_are_on_the_device_stay_there(self, monkeypatch):
+        graph = generate.copapers(2000)
+        u, v = (runtime.named("gpu").arrays.asarray(ends) for ends in graph.edges())
+        monkeypatch.setattr(DeviceGraph, "to_graph", None)
+        monkeypatch.setattr(Graph, "from_edges", None)
+        assert tcgpu.k_truss((u, v), 9, engine="gpu").m == tcgpu.k_truss(graph, 9, engine="cpu").m
 
 
 def agrees(graph):
@@ -196,5 +221,5 @@ def agrees(graph):
     expected = native_numbers(graph)
     some = {3, 4, 8, 30, int(expected.max(initial=3))}
     return np.array_equal(peeling.numbers(graph), expected) and all(
-        np.array_equal(peeling.peel(graph, k), expected >= k) for k in some
+        np.array_equal(peeled(graph, k), expected >= k) for k in some
     )
