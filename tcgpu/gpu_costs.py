@@ -15,7 +15,7 @@ SMALL_TALLIES = 1 << 12  # the same for tallies, in which a hub costs more
 MOSTLY_NEW = 0.8  # if fewer of the raw edges are new, repeats count too much: costs are those of the columns
 RANKED_AHEAD = 8  # edges a vertex from which on ranks cost so little that they are made before an order is chosen
 TWO_LENGTHS = 1 << 21  # raw edges, up to which all keys have 64 bits if there are more vertices than 16 bits number
-SHORT_COLUMN = 32  # rows, up to which a thread sorts a column of raw edges
+SHORT_COLUMN, SHORT_MEAN = 32, 4  # rows of a column, at most and in the mean, up to which a thread sorts each
 
 # Trusses (`benchmarks/truss.py`)
 SHRINK = 0.5  # a smaller graph is made when no more than this fraction of the edges remains,

@@ -16,7 +16,7 @@ import numpy as np
 from tcgpu import clean
 from tcgpu.arrays import locked
 from tcgpu.engines import runtime
-from tcgpu.gpu_costs import MOSTLY_NEW, RANKED_AHEAD, SHORT_COLUMN, SMALL, SMALL_TALLIES, TWO_LENGTHS
+from tcgpu.gpu_costs import MOSTLY_NEW, RANKED_AHEAD, SHORT_COLUMN, SHORT_MEAN, SMALL, SMALL_TALLIES, TWO_LENGTHS
 from tcgpu.graph import (
     Graph,
     GraphError,
@@ -398,7 +398,7 @@ def _chosen(u, v, n, order, check=None):
 def _natural_columns(u, v, n, clean, known):
     """`(col_ptr, row_idx, col_of)` of the distinct edges, in natural order. If `clean`, all edges are distinct."""
     longest = known.costs and known.costs.max_column
-    if longest is not None and longest <= SHORT_COLUMN:
+    if longest is not None and longest <= SHORT_COLUMN and u.size <= SHORT_MEAN * n:
         return _short_columns(u, v, n, known.lengths, clean)
     if longest is not None and buckets.suit(n, u.size, longest):
         return buckets.columns_by_bucket(u, v, n, known.lengths, longest)
