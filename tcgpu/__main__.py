@@ -81,7 +81,6 @@ def count(arguments):
     kernel = each = None
     begin = time.perf_counter()
     if by_vertex:
-        method, engine = _method_and_engine(arguments, knobs, streams, graph)
         each = tcgpu.triangles(graph, method=arguments.method, executor=executor, progress=show, **options)
         found, process = sum_exactly(each) // 3, time.perf_counter() - begin
     elif streams or executor is not None:
@@ -121,8 +120,8 @@ def _by_label(labels, numbers):
     return named if len(named) == len(labels) else list(zip(labels, numbers, strict=True))
 
 
-def _method_and_engine(arguments, knobs, streams, graph=None):
-    """The names of the method and engine that `count` uses; with --per-vertex they may depend on the graph."""
+def _method_and_engine(arguments, knobs, streams):
+    """The names of the method and engine that `count` uses."""
     from tcgpu import distributed, registry
 
     named = arguments.method, arguments.engine
@@ -134,7 +133,7 @@ def _method_and_engine(arguments, knobs, streams, graph=None):
     if streams:
         method = distributed.method_of(*named)
     elif arguments.per_vertex:
-        method = registry.choose_for_edges(graph, *named, arguments.order)
+        method = registry.choose_for_edges(*named, arguments.order)
     else:
         method = registry.choose(*named, arguments.order, knobs)
     return method.name, registry.engine_of(method, arguments.engine)

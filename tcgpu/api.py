@@ -279,7 +279,7 @@ def _tally(verb, graph, method, engine, order, executor, parts, progress, max_se
 
         options = {"method": method, "engine": engine, "order": order, "max_seconds": max_seconds}
         return pool.tally(verb, graph, executor, parts=parts, progress=progress, **options)
-    chosen = choose_for_edges(graph, method, engine, order)
+    chosen = choose_for_edges(method, engine, order)
     what = "vertices" if verb == "triangles" else "edges"
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of {what} by {chosen.name}"):
         from tcgpu import cpu

@@ -7,7 +7,6 @@ choice, in `kernels.order_costs`. Each group names the benchmark that measures w
 # Kernels of the papers (`benchmarks/papers.py`)
 LONG_COLUMN = 512  # rows of a column that is taken first, so that no block begins one at the end
 LONG_LIST = 4  # times the threads of a block: the whole block looks up a column with more rows
-BITMAP_EDGES = 1 << 17, 1 << 21  # between these numbers of edges the bitmaps, which need no set-up, tally fastest
 
 # A graph on the GPU (`benchmarks/orders.py`)
 SMALL = 1 << 14  # edges, up to which choosing an order of a count costs more than it saves

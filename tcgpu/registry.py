@@ -137,17 +137,11 @@ def knobs_by_method(methods: Iterable[str | Method], knobs: dict[str, Any]) -> d
     return {method: {knob: value for knob, value in knobs.items() if knob in method.knobs} for method in chosen}
 
 
-def choose_for_edges(graph: Any, method: str | Method | None, engine: str | None, order: str | None) -> Method:
-    """Return the method that finds the triangles of edges; without a name, what is fastest for the graph's size."""
-    name = fastest(engine) if method is None else method
-    if method is None and engine == "webgpu":
-        name = "bitmap_auto"
-    elif method is None and name == "adaptive" and isinstance(graph, Graph):
-        from tcgpu.kernels.bisson_fatica import support
-
-        if support.are_bitmaps_faster(graph):
-            name = "bitmap_auto"
-    return choose(name, engine, order)
+def choose_for_edges(method: str | Method | None, engine: str | None, order: str | None) -> Method:
+    """Return the method that finds the triangles of edges; without a name, what is fastest on the engine."""
+    if method is None:
+        method = "bitmap_auto" if engine == "webgpu" else fastest(engine)
+    return choose(method, engine, order)
 
 
 def triangles_plan(method: Method, graph: Graph, **knobs: Any) -> Any:

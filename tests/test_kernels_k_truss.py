@@ -269,17 +269,13 @@ def test_support_and_triangles_by_methods_in_any_order(method, order, compiled_k
     assert np.array_equal(tcgpu.triangles(graph, method=method, engine="sim", order=order), cpu.triangles(graph))
 
 
-@pytest.mark.sim
-def test_graphs_between_two_sizes_are_for_the_bitmaps(monkeypatch):
-    """Where no method is named. Edges that are in no columns yet are for adaptive, whatever their number."""
-    chosen = partial(tcgpu.registry.choose_for_edges, engine="sim", order=None)
-    for graph in (GRAPHS["wheel"], tcgpu.generate.road(5, 5)):
-        m = graph.m
-        for sizes, name in (((m, m + 9), "adaptive"), ((m - 1, m), "bitmap_auto"), ((0, m - 1), "adaptive")):
-            monkeypatch.setattr(support, "BITMAP_EDGES", sizes)
-            assert chosen(graph, None).name == name and chosen(graph, "bitmap_warp").name == "bitmap_warp"
-            assert chosen(graph.edges(), None).name == "adaptive"
-            assert np.array_equal(tcgpu.support(graph, engine="sim"), cpu.support(graph))
+@pytest.mark.parametrize(
+    "engine, name", [("sim", "adaptive"), ("gpu", "adaptive"), ("webgpu", "bitmap_auto"), ("cpu", "cpu")]
+)
+def test_the_engine_says_who_finds_supports_if_no_method_is_named(engine, name, monkeypatch):
+    monkeypatch.setattr(tcgpu.registry, "check_engine", lambda *args: None)
+    assert tcgpu.registry.choose_for_edges(None, engine, None).name == name
+    assert tcgpu.registry.choose_for_edges("bitmap_warp", engine, None).name == "bitmap_warp"
 
 
 @pytest.mark.sim

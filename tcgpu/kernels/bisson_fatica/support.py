@@ -23,7 +23,6 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.gpu_costs import BITMAP_EDGES
 from tcgpu.kernels import ArrayPlan, check_positions, enough_blocks, launch, simulated
 from tcgpu.kernels.device.bits import Bitmap, bit_of, bitmaps_of_blocks, check_shared, clear_row, fold_bits_of, set_row
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD
@@ -321,11 +320,6 @@ def walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, dtype, tru
         threads, teams = threads // teams * fitting, fitting
         created["bitmap"] = (blocks * teams * bitmap, dtype, 0)
     return launch(kernel, blocks * threads, threads, blocks, teams * shared, **known), created
-
-
-def are_bitmaps_faster(graph):
-    """Whether the bitmaps are faster than `adaptive`, by the graph's size."""
-    return BITMAP_EDGES[0] < graph.m <= BITMAP_EDGES[1]
 
 
 def _simulated_work(graph, method, step):
