@@ -23,11 +23,12 @@ def test_each_idea_that_changes_the_launches_has_a_row(load_benchmark):
 
 
 def test_no_idea_is_left_that_pays_on_no_kind_of_graph():
-    """In the median of the sizes of some kind it is 3 % slower without it. Sieves are gone since the record."""
+    """In the median of the sizes of some kind it is 3 % slower without it; without searches, if another order is asked
+    for than the one that suits."""
     ratios = {}
     for row in records.reference("ablation"):
         kind = row["graph"].rpartition(", ")[0]
         ratios.setdefault(row["without"], {}).setdefault(kind, []).append(row["ratio"])
-    del ratios[""], ratios["three quarters of the hubs"]
+    del ratios[""], ratios["three quarters of the hubs"], ratios["searches"]
     for idea, of_kinds in ratios.items():
         assert max(sorted(each)[len(each) // 2] for each in of_kinds.values()) > 1.03, idea
