@@ -134,6 +134,8 @@ def test_the_conda_recipe_requires_what_the_wheel_does():
     assert named == versions(PROJECT["dependencies"]) and python == "python >=${{ python_min }}"
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     assert versions(recipe["requirements"]["host"][2:]) == versions(build)
+    assert set(recipe["about"]) >= {"homepage", "repository", "documentation", "summary", "license", "license_file"}
+    assert recipe["about"]["license"] == PROJECT["license"] and recipe["about"]["summary"] in PROJECT["description"]
     points = recipe["build"]["python"]["entry_points"]
     assert points == [f"{name} = {where}" for name, where in PROJECT["scripts"].items()]
 
