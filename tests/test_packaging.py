@@ -239,12 +239,36 @@ def test_the_wheel_holds_the_package_and_its_data(wheel):
     assert "tcgpu = tcgpu.__main__:main" in entry_points and "[networkx.backends]" in entry_points
 
 
-@pytest.fixture(scope="module")
-def check_dist():
-    spec = importlib.util.spec_from_file_location("check_dist", ROOT / "release" / "check_dist.py")
+@pytest.mark.full
+def test_the_wheel_has_a_readme_without_relative_links(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(next(name for name in archive.namelist() if name.endswith("METADATA"))).decode()
+    assert "Description-Content-Type: text/markdown" in metadata and "## How fast" in metadata
+    assert not re.findall(r"\]\((?!https?://)", metadata)
+
+
+def test_links_of_the_readme_are_absolute_on_an_index():
+    """Once the project has an address; pictures come as files, not as the pages that show them."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    address = "https://github.com/OWNER/NAME"
+    found = re.findall(r"\]\(([^)]+)\)", release("readme").for_index(text, address))
+    where = {path.removeprefix(address) for path in found}
+    expected = {link if "://" in link else f"/blob/main/{'README.md' * link.startswith('#')}{link}" for link in links}
+    assert where == expected - {"/blob/main/data/measured/sweep.svg"} | {"/raw/main/data/measured/sweep.svg"}
+
+
+def release(name):
+    """A module of the folder `release`."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "release" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def check_dist():
+    return release("check_dist")
 
 
 @pytest.mark.full
