@@ -148,7 +148,7 @@ def test_a_stepper_plays(site, page):
 
 def test_the_explorer_is_a_picture_in_the_colours_of_the_theme(site, page):
     page.goto((site / "notebooks" / "explorer.html").as_uri())
-    picture = page.get_by_role("img", name="The explorer after a run.")
+    picture = page.get_by_role("img", name="The explorer as it opens.")
     assert picture.evaluate("one => one.naturalWidth") > 1000
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     for theme, turned in (("auto", dark), ("light", False), ("dark", True)):

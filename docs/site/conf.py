@@ -87,6 +87,12 @@ def link_public_name(app, env, node, content):
         return python.resolve_xref(env, node["refdoc"], app.builder, "obj", f"tcgpu.{name}", node, content)
 
 
+def drop_ways_back(app, pagename, templatename, context, doctree):
+    """Drop the links from a source to the reference: those to what has another public name lead nowhere."""
+    if pagename.startswith("_modules/"):
+        context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
+
+
 def keep_text(app, pagename, templatename, context, doctree):
     """Keep the text of each section of a page, for the search: a page opened as a file cannot read another page."""
     if pagename == "search":
@@ -119,6 +125,7 @@ def add_player(app, pagename, templatename, context, doctree):
 def setup(app):
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     app.connect("html-page-context", add_player)
+    app.connect("html-page-context", drop_ways_back)
     app.connect("html-page-context", keep_text)
     app.connect("build-finished", write_texts)
     app.connect("missing-reference", link_public_name)
