@@ -150,7 +150,7 @@ PROJECT = ("README", "CHANGELOG", "CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY")
 COMMANDS = """\
 # The command line
 
-What `tcgpu --help` and `tcgpu COMMAND --help` print.
+What `tcgpu --help` and `tcgpu COMMAND --help` print. Examples are in [{words}]({guide}).
 
 """
 TRACES = """\
@@ -256,7 +256,10 @@ def add_commands(folder):
     parser = _parser()
     commands = {"tcgpu": parser} | {f"tcgpu {name}": one for name, one in parser.commands.choices.items()}
     helps = (f"## `{name}`\n\n```text\n{one.format_help()}```\n" for name, one in commands.items())
-    (folder / "commands.md").write_text(COMMANDS + "\n".join(helps), encoding="utf-8")
+    guides = {"docs/shell.md": "the guide to the shell", "docs/quick_start.md#in-the-shell": "the quick start"}
+    guide = next(name for name in guides if (ROOT / name.partition("#")[0]).exists())
+    text = COMMANDS.format(words=guides[guide], guide=guide) + "\n".join(helps)
+    (folder / "commands.md").write_text(text, encoding="utf-8")
 
 
 def add_traces(folder):

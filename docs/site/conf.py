@@ -42,7 +42,7 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 88
-napoleon_google_docstring = False
+napoleon_google_docstring = napoleon_use_param = False  # parameters with one text stay together
 
 # What signatures name of other projects: page -> names. A build asks no network for the projects' own lists of these.
 PYTHON, NUMPY = "docs.python.org/3/", "numpy.org/doc/stable/"
