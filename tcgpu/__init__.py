@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tcgpu.subgraphs.of_k_vertices import cliques, count_subgraphs
     from tcgpu.truss import k_truss, truss_numbers
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 if sys.platform == "emscripten":  # in a browser each session is the first, of which Matplotlib would say so in a cell
     importlib.import_module("logging").getLogger("matplotlib.font_manager").setLevel("ERROR")

@@ -38,7 +38,8 @@ def test_citation_and_changelog_name_this_version_and_its_authors():
     assert citation["version"] == tcgpu.__version__ and citation["license"] == PROJECT["license"]
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.findall(r"^## \[(\d.*)\] - (.*)$", changes, re.MULTILINE)[0]
-    assert newest == (citation["version"], str(citation["date-released"]))
+    assert newest == (citation["version"], str(citation.get("date-released", "not released")))
+    assert ("dev" in tcgpu.__version__) == ("date-released" not in citation)
     [author] = (author["name"] for author in citation["authors"])
     assert author.lower() in (ROOT / "LICENSE").read_text(encoding="utf-8").lower()
 
@@ -89,6 +90,26 @@ def test_cuda_compilers_are_for_linux_and_exclude_each_other():
         assert f"cupy-cuda{toolkit[2:]}x" in versions(EXTRAS[toolkit])
 
 
+def test_the_numpy_that_ends_numba_cuda_is_not_installed_beside_it():
+    """Its `np.timedelta64("nat")` warns of NumPy 2.5 and is an error later; it is not maintained any more."""
+    for extra in ("test", "cu12", "cu13"):
+        bound = SpecifierSet(versions(EXTRAS[extra])["numpy"])
+        assert bound.contains("2.5.2") and not bound.contains("2.6.0")
+    assert SpecifierSet(versions(PROJECT["dependencies"])["numpy"]).contains("2.6.0")  # the core has no such limit
+
+
+def test_only_systems_that_tcgpu_ran_on_are_claimed():
+    """The workflow with macOS and Windows has never run."""
+    workflow = (ROOT / ".github" / "workflows" / "platforms.yml").read_text(encoding="utf-8")
+    systems = yaml.safe_load(workflow)["jobs"]["core"]["strategy"]["matrix"]["system"]
+    assert [name.partition("-")[0] for name in systems] == ["macos", "windows"] and "has never run" in workflow
+    assert [one for one in PROJECT["classifiers"] if "System" in one] == ["Operating System :: POSIX :: Linux"]
+    for page in ("README.md", "CONTRIBUTING.md", "docs/quick_start.md"):
+        assert "Linux or macOS" not in (ROOT / page).read_text(encoding="utf-8")
+    named = [part for step in yaml.safe_load(workflow)["jobs"]["core"]["steps"] for part in step.get("run", "").split()]
+    assert all((ROOT / part).exists() for part in named if part.startswith("tests/"))
+
+
 def test_conda_builds_the_environment_of_the_notebooks():
     """Of `make lab`; the second file adds to it what runs kernels on an NVIDIA GPU, and conda takes the CUDA."""
     whole, gpu = (yaml.safe_load((ROOT / f"environment{of}.yml").read_text()) for of in ("", "-gpu"))
@@ -113,6 +134,8 @@ def test_the_conda_recipe_requires_what_the_wheel_does():
     assert named == versions(PROJECT["dependencies"]) and python == "python >=${{ python_min }}"
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     assert versions(recipe["requirements"]["host"][2:]) == versions(build)
+    assert set(recipe["about"]) >= {"homepage", "repository", "documentation", "summary", "license", "license_file"}
+    assert recipe["about"]["license"] == PROJECT["license"] and recipe["about"]["summary"] in PROJECT["description"]
     points = recipe["build"]["python"]["entry_points"]
     assert points == [f"{name} = {where}" for name, where in PROJECT["scripts"].items()]
 
@@ -216,12 +239,36 @@ def test_the_wheel_holds_the_package_and_its_data(wheel):
     assert "tcgpu = tcgpu.__main__:main" in entry_points and "[networkx.backends]" in entry_points
 
 
-@pytest.fixture(scope="module")
-def check_dist():
-    spec = importlib.util.spec_from_file_location("check_dist", ROOT / "release" / "check_dist.py")
+@pytest.mark.full
+def test_the_wheel_has_a_readme_without_relative_links(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(next(name for name in archive.namelist() if name.endswith("METADATA"))).decode()
+    assert "Description-Content-Type: text/markdown" in metadata and "## How fast" in metadata
+    assert not re.findall(r"\]\((?!https?://)", metadata)
+
+
+def test_links_of_the_readme_are_absolute_on_an_index():
+    """Once the project has an address; pictures come as files, not as the pages that show them."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    address = "https://github.com/OWNER/NAME"
+    found = re.findall(r"\]\(([^)]+)\)", release("readme").for_index(text, address))
+    where = {path.removeprefix(address) for path in found}
+    expected = {link if "://" in link else f"/blob/main/{'README.md' * link.startswith('#')}{link}" for link in links}
+    assert where == expected - {"/blob/main/data/measured/sweep.svg"} | {"/raw/main/data/measured/sweep.svg"}
+
+
+def release(name):
+    """A module of the folder `release`."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "release" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def check_dist():
+    return release("check_dist")
 
 
 @pytest.mark.full
@@ -254,10 +301,10 @@ def test_the_installed_wheel_counts_and_caches_its_kernels(wheel, tmp_path):
     subprocess.run(install, check=True)
     environment = {**os.environ, "PYTHONPATH": str(site), "TCGPU_CACHE": str(tmp_path / "cache")}
     environment.pop("NUMBA_CACHE_DIR", None)
-    code = "import tcgpu; print(tcgpu.__file__); print(tcgpu.count(tcgpu.generate.clique(40)))"
+    code = "import tcgpu; print(tcgpu.__file__); print(tcgpu.count(tcgpu.generate.clique(200)))"
     for _ in range(2):
         out = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True)
-        assert out.split() == [str(site / "tcgpu" / "__init__.py"), "9880"]
+        assert out.split() == [str(site / "tcgpu" / "__init__.py"), "1313400"]
         kernels = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "native").rglob("*.nbc")}
     assert kernels and not list(site.rglob("*.nb?"))
     subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment)

@@ -71,6 +71,29 @@ def test_the_text_of_a_picture_is_its_alternative_text(build):
     assert notebook.cells[1].metadata.mystnb == {"image": {"alt": "<Picture of a line>"}}
 
 
+def test_each_part_of_the_reference_becomes_a_page_and_no_name_is_lost(build, root, tmp_path):
+    build.add_reference(tmp_path)
+    whole = (root / "docs" / "site" / "reference.md").read_text(encoding="utf-8")
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (tmp_path / "reference").glob("*.md")}
+    assert {"counts_and_what_follows_from_them", "graphs", "generate", "errors"} <= pages.keys()
+    named = [name for text in pages.values() for name in build.NAMED.findall(text)]
+    assert sorted(named) == sorted(build.NAMED.findall(whole)) and len(named) > 40
+    front = (tmp_path / "reference.md").read_text(encoding="utf-8")
+    assert all(f"](reference/{page}.md)" in front and f"\nreference/{page}\n" in front for page in pages)
+    assert "`list_triangles`" in front and "| |" not in front
+
+
+def test_the_page_of_commands_has_each_option_of_each(build, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    build.add_commands(tmp_path)
+    text = (tmp_path / "commands.md").read_text(encoding="utf-8")
+    for command in ("count", "truss", "generate", "estimate"):
+        shown = text.partition(f"## `tcgpu {command}`\n")[2].partition("\n## ")[0]
+        printed = subprocess.check_output([sys.executable, "-m", "tcgpu", command, "--help"], text=True)
+        options = set(re.findall(r"--[a-z-]+", printed))
+        assert options and options <= set(re.findall(r"--[a-z-]+", shown))
+
+
 @pytest.mark.parametrize("name", ["index.html", "mine.html"])
 def test_other_pages_are_not_changed(build, tmp_path, monkeypatch, name):
     (tmp_path / name).write_text("<p>mine")

@@ -6,14 +6,18 @@ search, work when they are opened as files. (Jupyter Book 2 needs a server for b
 
 With --live the pages of the notebooks link to those that `live.py` builds, which a visitor runs in the browser.
 
+Each part of `reference.md` becomes a page, and so does the help of the command line.
+
     python docs/site/build.py [--into FOLDER] [--live] [--stored | NOTEBOOK ...]
 """
 
 import argparse
+import os
 import re
 import shutil
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
@@ -23,6 +27,7 @@ from nbformat.v4 import new_markdown_cell
 from sphinx.cmd.build import build_main
 
 import tcgpu
+from tcgpu.__main__ import _parser
 from tcgpu.player import style
 from tcgpu.registry import METHODS
 
@@ -43,6 +48,10 @@ LIVE = """\
 <a class="live" href="{to}live/lab/index.html?path={name}.ipynb">{words}</a>: change and run {what}. Nothing is
 installed; Python takes about 20 seconds to start.
 """
+TO_READ = """\
+<a class="live" href="notebooks/{name}.html">Try it now</a>: read the first notebook. This copy of the site has no live
+notebooks; `make site` builds one that has them.
+"""
 INDEX = """\
 ---
 myst:
@@ -51,26 +60,46 @@ myst:
 ---
 # tcgpu
 
-How do you count the triangles of a graph fast on a GPU? Notebooks answer with one kernel after another. An hour leads
-through the core:
-
-{path}
+How do you count the triangles of a graph fast on a GPU? And why is one kernel faster than another? Notebooks answer
+with one kernel after another; a Python package counts, exactly, on GPUs and CPUs. You do not need a GPU.
 
 {live}
-**The question of the hour:** `column_block` copies what its threads read into fast memory first, `naive` does not. On
-the GPU of a report of 2019, a Tesla T4, the copy pays from about 7 nonzeros per column (edges over vertices) on. On an
-H200 it does not. Why?
 
 ![How many times as fast column_block is as naive, against the nonzeros per column: estimated, measured, and published
 on a T4](data/measured/sweep.svg)
 
-## More
+**The question of the first hour:** `column_block` copies what its threads read into fast memory first, `naive` does
+not. On the GPU of a report of 2019, a Tesla T4, the copy pays from about 7 nonzeros per column (edges over vertices)
+on. On an H200 it does not. Why?
+
+## Install, and count
+
+In the folder of the checkout, with Python 3.11 or newer:
+
+```sh
+pip install .            # counts, traces, estimates; the command tcgpu
+pip install '.[lab]'     # and JupyterLab, widgets and pictures, for the notebooks
+```
+
+```python
+{count}```
+
+[The quick start](docs/quick_start.md) goes on from here, with graphs and files of yours, and with GPUs.
+
+## The first hour
+
+{path}
+
+## More notebooks
 
 {more}
 
-The package: [what it is](README.md), [quick start](docs/quick_start.md), [how to](docs/how_to.md), [all
-methods](docs/methods.md), [measurements](docs/measured.md), [reference](reference.md), [glossary](docs/glossary.md),
-[for teachers](docs/teaching.md).
+## Guides, and where to look things up
+
+{tasks}
+
+[The reference](reference.md) has every function with an example, [the command line](commands.md) every option of
+`tcgpu`, and [the glossary](docs/glossary.md) every term. [For teachers](docs/teaching.md) there are plans.
 
 ```{{toctree}}
 :caption: Notebooks
@@ -93,6 +122,7 @@ traces
 :hidden:
 
 reference
+commands
 docs/glossary
 ```
 
@@ -106,12 +136,23 @@ CODE_OF_CONDUCT
 SECURITY
 ```
 """
-# pages of docs/ in reading order; Sphinx warns of one that is not listed
+# pages of docs/ in reading order; all others follow
 GUIDES = (
-    "quick_start how_to methods measured claims traces your_own_kernel simulator adaptive checks architecture "
+    "quick_start how_to shell methods measured claims traces your_own_kernel simulator adaptive checks architecture "
     "extending compilers teaching"
 ).split()
+DATA = ("data/README", "data/published/README")
+FIRST_CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TASKS = re.compile(r"^## Read on\n\n((?:\|.*\n)+)", re.MULTILINE)  # the table of the README
+NAMED = re.compile(r"^\.\. auto(?:function|class|exception):: tcgpu\.(?:\w+\.)*(\w+)$", re.MULTILINE)
+MODULE = re.compile(r"^\.\. automodule:: (\S+)$", re.MULTILINE)
 PROJECT = ("README", "CHANGELOG", "CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY")
+COMMANDS = """\
+# The command line
+
+What `tcgpu --help` and `tcgpu COMMAND --help` print. Examples are in [{words}]({guide}).
+
+"""
 TRACES = """\
 # Traces of all kernels
 
@@ -130,13 +171,13 @@ def lay_out(folder, notebooks, live):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb", "site"))
     for name in (*(f"{page}.md" for page in PROJECT), "CITATION.cff", "LICENSE"):
         shutil.copy(ROOT / name, folder)
-    for name in ("conf.py", "reference.md"):
-        shutil.copy(ROOT / "docs" / "site" / name, folder)
+    shutil.copy(ROOT / "docs" / "site" / "conf.py", folder)
     for page in (folder / "docs").glob("*.md"):
         text = page.read_text(encoding="utf-8")
         page.write_text(text.replace("](site/reference.md)", "](../reference.md)"), encoding="utf-8")
     (folder / "static").mkdir()
-    shutil.copy(ROOT / "docs" / "site" / "site.css", folder / "static")
+    for name in ("site.css", "search.js"):
+        shutil.copy(ROOT / "docs" / "site" / name, folder / "static")
     (folder / "static" / "player.css").write_text(style())
     (folder / "static" / "player.js").write_text(players.code())
     for path in sorted(run.HERE.glob("*.ipynb")):
@@ -153,14 +194,21 @@ def lay_out(folder, notebooks, live):
     names = [Path(name).stem for name in run.reading_order()]
     path, more = (re.sub(r"\]\((\w+\.ipynb)\)", r"](notebooks/\1)", cell.source) for cell in run.contents())
     live_link = LIVE.format(to="", name=names[0], words="Try it now in your browser", what="the notebooks")
+    there = {page.stem for page in (folder / "docs").glob("*.md")} - {"glossary"}
+    guides = [name for name in GUIDES if name in there]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     listed = {
         "path": [path],
         "more": [more],
         "notebooks": [f"notebooks/{name}" for name in names],
-        "live": [live_link] if live else [],
-        "guides": [*(f"docs/{name}" for name in GUIDES), "data/README", "data/published/README"],
+        "live": [live_link if live else TO_READ.format(name=names[0])],
+        "count": [FIRST_CODE.search(readme)[1]],
+        "tasks": [TASKS.search(readme)[1]],
+        "guides": [*(f"docs/{name}" for name in (*guides, *sorted(there - set(guides)))), *DATA],
     }
     (folder / "index.md").write_text(INDEX.format(**{key: "\n".join(lines) for key, lines in listed.items()}))
+    add_reference(folder)
+    add_commands(folder)
     add_traces(folder)
 
 
@@ -180,6 +228,38 @@ def make_playable(notebook):
                 data["text/html"] = FORMULA.sub(lambda found: latex2mathml.tex2mathml(found[1]), data["text/html"])
             elif "image/png" in data:
                 cell.metadata.mystnb = {"image": {"alt": data["text/plain"]}}
+
+
+def add_reference(folder):
+    """Add a page for each part of the reference, and one that lists them with the names that they explain."""
+    begin, *parts = re.split(r"^## ", (ROOT / "docs" / "site" / "reference.md").read_text(encoding="utf-8"), flags=re.M)
+    (folder / "reference").mkdir()
+    listed, pages = "", ""
+    for part in parts:
+        title, _, text = part.partition("\n")
+        page = "reference/" + re.sub(r"\W+", "_", title.lower().replace("`tcgpu.", "")).strip("_")
+        (folder / f"{page}.md").write_text(f"# {title}\n{text}", encoding="utf-8")
+        names = ", ".join(f"`{name}`" for name in NAMED.findall(text))
+        listed += (
+            f"| [{title}]({page}.md) | {names or import_module(MODULE.search(text)[1]).__doc__.splitlines()[0]} |\n"
+        )
+        pages += f"{page}\n"
+    table = f"| page | what it explains |\n|---|---|\n{listed}"
+    (folder / "reference.md").write_text(
+        f"{begin}\n{table}\n```{{toctree}}\n:hidden:\n\n{pages}```\n", encoding="utf-8"
+    )
+
+
+def add_commands(folder):
+    """Add a page with the help of the command line."""
+    os.environ["COLUMNS"] = "100"  # how wide argparse writes
+    parser = _parser()
+    commands = {"tcgpu": parser} | {f"tcgpu {name}": one for name, one in parser.commands.choices.items()}
+    helps = (f"## `{name}`\n\n```text\n{one.format_help()}```\n" for name, one in commands.items())
+    guides = {"docs/shell.md": "the guide to the shell", "docs/quick_start.md#in-the-shell": "the quick start"}
+    guide = next(name for name in guides if (ROOT / name.partition("#")[0]).exists())
+    text = COMMANDS.format(words=guides[guide], guide=guide) + "\n".join(helps)
+    (folder / "commands.md").write_text(text, encoding="utf-8")
 
 
 def add_traces(folder):

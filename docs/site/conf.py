@@ -1,5 +1,11 @@
 """How Sphinx writes the site; `build.py` beside this file lays out what it reads."""
 
+import html
+import json
+import re
+import zlib
+from pathlib import Path
+
 import players
 from docutils import nodes
 from docutils.utils.math import latex2mathml
@@ -8,13 +14,18 @@ import tcgpu
 
 project, author, version, release = "tcgpu", "", tcgpu.__version__, tcgpu.__version__
 html_title = f"tcgpu {version}"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
 root_doc = "index"
 exclude_patterns = ["data/graphs", "data/measured", "tcgpu", "benchmarks", "traces"]
 html_extra_path = ["extra"]
 html_theme = "furo"
 html_copy_source = html_show_sourcelink = html_show_copyright = False
-html_show_search_summary = False  # a page that is opened as a file cannot read another page
 html_math_renderer = "mathml"
 html_permalinks_icon = "#"
 default_role = "literal"
@@ -29,8 +40,24 @@ myst_heading_anchors = 4
 suppress_warnings = ["mystnb.unknown_mime_type"]
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # the docstrings say what is taken
-napoleon_google_docstring = False
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88
+napoleon_google_docstring = napoleon_use_param = False  # parameters with one text stay together
+
+# What signatures name of other projects: page -> names. A build asks no network for the projects' own lists of these.
+PYTHON, NUMPY = "docs.python.org/3/", "numpy.org/doc/stable/"
+ELSEWHERE = {
+    f"{PYTHON}library/functions.html": ("bool", "float", "int", "object"),
+    f"{PYTHON}library/stdtypes.html": ("bytes", "dict", "list", "range", "str", "tuple"),
+    f"{PYTHON}library/constants.html": ("None",),
+    f"{PYTHON}library/os.html": ("os.PathLike",),
+    f"{PYTHON}library/pathlib.html": ("pathlib.Path",),
+    f"{PYTHON}library/typing.html": ("typing.Any",),
+    f"{PYTHON}library/collections.abc.html": tuple(
+        f"collections.abc.{name}" for name in ("Callable", "Iterable", "Iterator", "Mapping", "Sequence")
+    ),
+    f"{NUMPY}reference/generated/numpy.ndarray.html": ("numpy.ndarray",),
+}
 
 
 def write_math(writer, node):
@@ -39,6 +66,53 @@ def write_math(writer, node):
     math = latex2mathml.tex2mathml(node.astext(), as_block=block)
     writer.body.append(f'<div class="math">{math}</div>' if block else math)
     raise nodes.SkipNode
+
+
+def write_inventory(path):
+    """Write ELSEWHERE in the form that intersphinx reads; return its setting."""
+    head = "# Sphinx inventory version 2\n# Project: others\n# Version: 1\n# The remainder is compressed using zlib.\n"
+    lines = [f"{name} py:class 1 {page}#$ -\n" for page, names in ELSEWHERE.items() for name in names]
+    path.write_bytes(head.encode() + zlib.compress("".join(lines).encode()))
+    return {"others": ("https://", path.name)}
+
+
+intersphinx_mapping = write_inventory(Path(__file__).with_name("others.inv"))
+
+
+def link_public_name(app, env, node, content):
+    """Where a signature names a class by the module that defines it, link to its public name."""
+    name = node.get("reftarget", "").rpartition(".")[2]
+    if node.get("refdomain") == "py" and name in tcgpu.__all__ and node["reftarget"] != f"tcgpu.{name}":
+        python = env.domains["py"]
+        return python.resolve_xref(env, node["refdoc"], app.builder, "obj", f"tcgpu.{name}", node, content)
+
+
+def drop_ways_back(app, pagename, templatename, context, doctree):
+    """Drop the links from a source to the reference: those to what has another public name lead nowhere."""
+    if pagename.startswith("_modules/"):
+        context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
+
+
+def keep_text(app, pagename, templatename, context, doctree):
+    """Keep the text of each section of a page, for the search: a page opened as a file cannot read another page."""
+    if pagename == "search":
+        app.add_js_file("search_texts.js")
+        app.add_js_file("search.js")
+    elif context.get("body"):
+        body = re.sub(
+            r"<(script|style|svg|math)\b.*?</\1>|<a class=\"headerlink.*?</a>", " ", context["body"], flags=re.S
+        )
+        _, *sections = re.split(r'<section[^>]* id="([^"]+)"[^>]*>', body)
+        texts = (" ".join(html.unescape(re.sub(r"<[^>]*>", "", part)).split()) for part in sections[1::2])
+        app.env.search_texts = getattr(app.env, "search_texts", {})
+        app.env.search_texts[pagename] = dict(zip(sections[::2], texts, strict=True))
+
+
+def write_texts(app, exception):
+    """Write the kept texts as a script."""
+    if exception is None:
+        script = f"const SEARCH_TEXTS = {json.dumps(app.env.search_texts, ensure_ascii=False)};\n"
+        Path(app.outdir, "_static", "search_texts.js").write_text(script, encoding="utf-8")
 
 
 def add_player(app, pagename, templatename, context, doctree):
@@ -51,3 +125,7 @@ def add_player(app, pagename, templatename, context, doctree):
 def setup(app):
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     app.connect("html-page-context", add_player)
+    app.connect("html-page-context", drop_ways_back)
+    app.connect("html-page-context", keep_text)
+    app.connect("build-finished", write_texts)
+    app.connect("missing-reference", link_public_name)
