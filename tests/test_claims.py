@@ -150,7 +150,7 @@ def test_what_notes_say_of_records():
     count = {row["graph"]: row for row in records.reference("table1") if row["method"] == "bitmap_auto"}
     trusses = [row for row in records.reference("truss3") if row["method"] == "bitmaps"]
     quicker = {row["graph"] for row in trusses if row["kernel_ms"] < count[row["graph"]]["kernel_ms"]}
-    assert quicker == {"email-Enron", "soc-Epinions1"} and len(trusses) > 20
+    assert not quicker and len(trusses) > 20
     each = {name: times[4096, 4096] for name, times in measured.length_times(records.reference("lengths")).items()}
     assert each["warp_search"] < each["merge_path"] < each["thread_search"]
     levels = records.reference("levels")
