@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tcgpu.engines import native, runtime
+from tcgpu.engines.choice import Engine
 from tcgpu.errors import GraphError, KernelError, roomy
-from tcgpu.graph import as_graph
+from tcgpu.graph import Order, as_graph
 from tcgpu.hardware import cpu_name, timed_engine
 from tcgpu.progress import part
 from tcgpu.records import Rows
@@ -45,8 +46,8 @@ def measure(
     methods: str | Method | Iterable[str | Method] | None = None,
     *,
     knobs: dict[str, Any] | list[dict[str, Any]] | None = None,
-    engine: str | None = None,
-    order: str | None = None,
+    engine: Engine | None = None,
+    order: Order | None = None,
     repeats: int = REPEATS,
     name: str | None = None,
     max_seconds: float | None = None,
@@ -55,10 +56,15 @@ def measure(
 
     Parameters
     ----------
-    graph, engine, order, max_seconds
-        As in every verb: see `tcgpu.api`. `total_ms` starts from the edge arrays if `graph` is a pair of them. Without
-        an engine, kernels run on NVIDIA's GPU, else on a WebGPU device that is hardware, else in the simulator, as do
-        those that WebGPU cannot run.
+    graph
+        Anything that `tcgpu.count` takes but a path. `total_ms` starts from the edge arrays if it is a pair of them.
+    engine
+        "gpu", "webgpu", "sim" or "cpu". Without one, kernels run on NVIDIA's GPU, else on a WebGPU device that is
+        hardware, else in the simulator, as do those that WebGPU cannot run.
+    order
+        The vertex order to work in: "natural", "degree", "bfs", "random" or "auto"; without one, each method's.
+    max_seconds
+        How long the simulator may take by its estimate; 30 seconds without a number.
     methods
         One method or several, by name or as an object; without one, the fastest that this machine has.
     knobs
