@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tcgpu import datasets, distributed, plots
     from tcgpu import generators as generate
     from tcgpu.api import count, is_triangle_free, list_triangles, support, triangles
-    from tcgpu.coefficients import average_clustering, clustering, transitivity
+    from tcgpu.coefficients import average_clustering, clustering, similarity, transitivity, triad_census
     from tcgpu.datasets import load
     from tcgpu.declarations import Knob, Method
     from tcgpu.engines.kernel_language import cuda, int32, int64, uint32, uint64
@@ -51,7 +51,7 @@ if sys.platform == "emscripten":  # in a browser each session is the first, of w
 # module -> its public names
 _NAMES = {
     "api": "count is_triangle_free list_triangles support triangles",
-    "coefficients": "average_clustering clustering transitivity",
+    "coefficients": "average_clustering clustering similarity transitivity triad_census",
     "datasets": "load",
     "declarations": "Knob Method",
     "engines.kernel_language": "cuda int32 int64 uint32 uint64",
@@ -98,8 +98,9 @@ __all__ = [
     "MethodError", "Plan", "TcgpuError", "WorkerLost", "average_clustering", "check", "cliques", "clustering",
     "count", "count_subgraphs", "cuda", "datasets", "devices", "distributed", "estimate", "explore", "generate",
     "int32", "int64", "is_triangle_free", "k_truss", "kernel", "launch", "list_triangles", "load", "load_trace",
-    "measure", "method", "methods", "motifs", "plots", "read", "reduce_triangles", "register", "simulate", "step",
-    "support", "trace", "transitivity", "triangles", "truss_numbers", "uint32", "uint64", "unregister", "write",
+    "measure", "method", "methods", "motifs", "plots", "read", "reduce_triangles", "register", "similarity",
+    "simulate", "step", "support", "trace", "transitivity", "triad_census", "triangles", "truss_numbers", "uint32",
+    "uint64", "unregister", "write",
 ]  # fmt: skip
 
 

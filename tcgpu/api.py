@@ -157,21 +157,29 @@ def count(
 
 
 @verb
-def triangles(graph: Any, **options: Unpack[Options]) -> np.ndarray:
-    """Count the triangles at each vertex.
+def triangles(graph: Any, nodes: Any = None, **options: Unpack[Options]) -> np.ndarray:
+    """Count the triangles at each vertex, or at some.
 
     Parameters
     ----------
     graph, options
         As in `count`. Methods are "cpu", "adaptive" and the bitmap methods; with an executor,
         "cpu" and "warp_search".
+    nodes
+        Numbers of vertices. Only triangles between these and their neighbours are looked for.
 
     Returns
     -------
     numpy.ndarray
-        int64, one number a vertex.
+        int64, one number a vertex, or for each of `nodes`.
     """
-    return _tally("triangles", graph, **options)
+    if nodes is None:
+        return _tally("triangles", graph, **options)
+    from tcgpu.cpu import near
+
+    graph = as_graph(opened(graph))
+    nodes = near.checked_vertices(graph, nodes)
+    return _tally("triangles", near.around(graph, nodes)[0], **options)[nodes]
 
 
 @verb
@@ -192,8 +200,10 @@ def support(graph: Any, **options: Unpack[Options]) -> np.ndarray:
 
 
 @verb
-def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options]) -> Iterator[np.ndarray]:
-    """List every triangle once.
+def list_triangles(
+    graph: Any, chunk: int = 1 << 20, nodes: Any = None, **options: Unpack[Options]
+) -> Iterator[np.ndarray]:
+    """List every triangle once, or those that have some of `nodes`.
 
     Parameters
     ----------
@@ -202,6 +212,8 @@ def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options])
         there is no executor.
     chunk
         The largest number of triangles to return at a time.
+    nodes
+        Numbers of vertices. Only triangles between these and their neighbours are looked for.
 
     Yields
     ------
@@ -213,7 +225,15 @@ def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options])
     check_only("list_triangles", {"cpu"}, {"cpu"}, options)
     choose("cpu", order=options["order"])
     graph = as_graph(opened(graph))
-    return _listed(graph, cpu.list_triangles(graph, chunk, options["order"] or "auto"), options["progress"])
+    if nodes is None:
+        chunks = cpu.list_triangles(graph, chunk, options["order"] or "auto")
+    else:
+        from tcgpu.cpu import near
+
+        part, inside = near.around(graph, near.checked_vertices(graph, nodes))
+        every = cpu.list_triangles(part, chunk, options["order"] or "auto")
+        chunks = (rows for rows in (rows[inside[rows].any(axis=1)] for rows in every) if len(rows))
+    return _listed(graph, chunks, options["progress"])
 
 
 @roomy

@@ -151,7 +151,7 @@ class Graph:
         <Graph: 3 vertices, 3 edges, 1.00 nonzeros per column (at most 2), natural order; nothing dropped>
         """
         if v is None:
-            u, v = _two_columns(u)
+            u, v = two_columns(u)
         u, v = _same_type(_integers(u, "u"), _integers(v, "v"))
         if relabel:
             check_relabel(n, labels)
@@ -402,11 +402,11 @@ class Graph:
         )
 
     def _repr_html_(self) -> str:
-        from tcgpu.markup import table
+        from tcgpu.markup import element
 
-        sizes = f"{self.n:,}", f"{self.m:,}", f"{self.nonzeros_per_column:.2f}", f"{self.max_column:,}"
-        heading = ["graph", "vertices", "edges", "nonzeros per column", "longest column", "order", "cleaned"]
-        return table([heading, [self.name or "", *sizes, self.order, str(self.cleaned)]])
+        facts = {"graph": self.name or "", "vertices": f"{self.n:,}", "edges": f"{self.m:,}", "order": self.order}
+        facts |= {"nonzeros per column": f"{self.nonzeros_per_column:.2f}", "cleaned": str(self.cleaned)}
+        return element("table", *(element("tr", element("th", name), element("td", facts[name])) for name in facts))
 
     def __getstate__(self) -> dict[str, Any]:
         """The state that is sent to another process: the columns, without the values computed from them."""
@@ -616,7 +616,7 @@ def _same_type(u, v):
     return u.astype(dtype, copy=False), v.astype(dtype, copy=False)
 
 
-def _two_columns(pairs):
+def two_columns(pairs):
     """Both ends of the edges in a list of pairs or in an array of shape (edges, 2)."""
     pairs = _to_host(pairs, "the list of pairs" if isinstance(pairs, list) else "the array of edges")
     if pairs.size == 0:

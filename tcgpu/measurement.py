@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tcgpu.api import documented
 from tcgpu.engines import native, runtime
 from tcgpu.engines.choice import Engine
 from tcgpu.errors import GraphError, KernelError, roomy
@@ -40,6 +41,7 @@ class Timing(NamedTuple):
     total_ms: float
 
 
+@documented
 @roomy
 def measure(
     graph: Any,
@@ -56,15 +58,10 @@ def measure(
 
     Parameters
     ----------
-    graph
-        Anything that `tcgpu.count` takes but a path. `total_ms` starts from the edge arrays if it is a pair of them.
-    engine
-        "gpu", "webgpu", "sim" or "cpu". Without one, kernels run on NVIDIA's GPU, else on a WebGPU device that is
-        hardware, else in the simulator, as do those that WebGPU cannot run.
-    order
-        The vertex order to work in: "natural", "degree", "bfs", "random" or "auto"; without one, each method's.
-    max_seconds
-        How long the simulator may take by its estimate; 30 seconds without a number.
+    graph, engine, order, max_seconds
+        As in `tcgpu.count`, but no path. `total_ms` starts from the edge arrays if `graph` is a pair of them. Without
+        an engine, kernels run on NVIDIA's GPU, else on a WebGPU device that is hardware, else in the simulator, as do
+        those that WebGPU cannot run.
     methods
         One method or several, by name or as an object; without one, the fastest that this machine has.
     knobs

@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
+from tcgpu.built_in import METHODS
 from tcgpu.datasets import data_path, parsed
+from tcgpu.declarations import Method
 from tcgpu.files import as_text, replacing
-from tcgpu.markup import Tabular
-from tcgpu.registry import METHODS
+from tcgpu.markup import element
 
 REFERENCE_GPU = "NVIDIA H200"  # by whose records texts and models go
 COUNTS = ("report", "table1", "levels", "gpu")  # suites that time methods on whole graphs
@@ -25,7 +26,7 @@ SHOWN = (
 )
 
 
-class Rows(Tabular[dict[str, Any]]):
+class Rows(list[dict[str, Any]]):
     """Measurements as a list of dicts, which a notebook shows as a table of those columns that are `shown`."""
 
     shown: tuple[str, ...] = SHOWN
@@ -57,6 +58,16 @@ class Rows(Tabular[dict[str, Any]]):
         body = [[_short(row.get(key, "")) for key in shown] for row in self]
         return [[key.replace("_", " ") for key in shown], *body]
 
+    def __repr__(self) -> str:
+        table = self.table()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
+
+    def _repr_html_(self) -> str:
+        kinds = ["th"] + ["td"] * len(self)
+        lines = zip(kinds, self.table(), strict=True)
+        return element("table", *(element("tr", *(element(kind, cell) for cell in line)) for kind, line in lines))
+
 
 class Table(Rows):
     """Rows with their own choice of columns to show."""
@@ -64,6 +75,25 @@ class Table(Rows):
     def __init__(self, rows: Iterable[dict[str, Any]], *shown: str) -> None:
         super().__init__(rows)
         self.shown = shown
+
+
+class Methods(list[Method]):
+    """Methods. Prints as a table with a row for each."""
+
+    def rows(self) -> Table:
+        """Return a row per method."""
+        found = []
+        for method in self:
+            knobs = " ".join(f"{name}={default}" for name, default in method.knobs.items())
+            row = {"name": method.name, "source": method.source, "engines": " ".join(method.engines)}
+            found.append(row | {"order": method.order, "knobs": knobs, "summary": method.summary})
+        return Table(found, *found[0])
+
+    def __repr__(self) -> str:
+        return repr(self.rows())
+
+    def _repr_html_(self) -> str:
+        return self.rows()._repr_html_()
 
 
 def gpu_of(row):

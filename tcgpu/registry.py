@@ -23,14 +23,8 @@ ENTRY_POINTS = "tcgpu.methods"  # the group by which a package registers its met
 
 
 def methods() -> list[Method]:
-    """Return every method there is: the built-in ones, those of installed packages, and those that were registered.
-
-    Returns
-    -------
-    list of Method
-        It prints as a table.
-    """
-    from tcgpu.method_table import Methods  # only who lists them needs it
+    """Return every method there is, built-in, of an installed package, or registered: a list that prints as a table."""
+    from tcgpu.records import Methods  # only who lists them needs it
 
     for point in list(_entry_points().values()):
         _load(point)

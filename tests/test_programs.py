@@ -81,7 +81,7 @@ def test_lists_are_tables():
     assert isinstance(methods, list) and len(repr(methods).splitlines()) == len(methods) + 1
     assert methods._repr_html_().count("<tr>") == len(methods) + 1
     graph = tcgpu.Graph.from_edges([0, 1, 1], [1, 2, 1], name="<mine>")
-    assert "<td>&lt;mine&gt;</td><td>3</td><td>2</td>" in graph._repr_html_() and "1 loop" in graph._repr_html_()
+    assert "<th>graph</th><td>&lt;mine&gt;</td>" in graph._repr_html_() and "1 loop" in graph._repr_html_()
 
 
 def test_the_generators_list_only_what_is_public():

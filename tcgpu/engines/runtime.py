@@ -35,12 +35,11 @@ Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True
 
 import gc
 import traceback
-from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -186,16 +185,6 @@ class Kernel:
     def blocks_at_a_time(self, threads, shared=0):
         """How many blocks of this shape the whole device runs at the same time."""
         return current().blocks_at_a_time(self, threads, shared, facts())
-
-
-@overload
-def kernel(function: Callable[..., Any], /) -> Kernel: ...
-
-
-@overload
-def kernel(
-    *signatures: Any, most_threads: int | tuple[int, int] | None = ..., cooperative: bool = ...
-) -> Callable[[Callable[..., Any]], Kernel]: ...
 
 
 def kernel(*signatures: Any, most_threads: int | tuple[int, int] | None = None, cooperative: bool = False) -> Any:

@@ -48,10 +48,7 @@ def trace(
 
 
 @overload
-def trace(
-    graph: Any, method: Sequence[str | Method], *, gpu: str = ..., order: Order | None = ...,
-    max_seconds: float | None = ..., faults: bool = ..., **knobs: Any,
-) -> Traces: ...  # fmt: skip
+def trace(graph: Any, method: Sequence[str | Method], **options: Any) -> Traces: ...
 
 
 @roomy

@@ -146,10 +146,7 @@ def estimate(
 
 
 @overload
-def estimate(
-    graph: Any, method: Sequence[str | Method], *, gpu: str = ..., fill: bool = ..., order: Order | None = ...,
-    lane_steps: int = ..., **knobs: Any,
-) -> Estimates: ...  # fmt: skip
+def estimate(graph: Any, method: Sequence[str | Method], **options: Any) -> Estimates: ...
 
 
 @roomy

@@ -23,6 +23,7 @@ from tcgpu.records import Table
 
 Stage = Literal["setup", "count"]  # of a launch
 STAGES = get_args(Stage)
+Unit, Work = Literal["thread", "warp", "block"], Literal["steps", "loads", "atomics"]
 ByLine = dict[tuple[Any, int], dict[str, Any]]  # (function, line) -> measures
 LANES = np.arange(WARP, dtype=np.uint32)
 REQUEST_MEASURES = {  # measure -> kind of request, whether for shared memory, which column of Events is added up
@@ -229,12 +230,7 @@ class Trace:
             measures["share"] = round(measures["warp_ns"] / time, 4) if time else 0
         return {place: finish(measures) for place, measures in found.items()}
 
-    def balance(
-        self,
-        per: Literal["thread", "warp", "block"] = "thread",
-        of: Literal["steps", "loads", "atomics"] = "loads",
-        kernel: str | None = None,
-    ) -> np.ndarray:
+    def balance(self, per: Unit = "thread", of: Work = "loads", kernel: str | None = None) -> np.ndarray:
         """Return how many "steps", "loads" or "atomics" each "thread", "warp" or "block" of the main launch did."""
         if per not in ("thread", "warp", "block") or of not in ("steps", "loads", "atomics"):
             raise GraphError(f"balance is per thread, warp or block, of steps, loads or atomics, not per {per} of {of}")
