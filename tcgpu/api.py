@@ -1,8 +1,7 @@
-"""The verbs: count, triangles, support, clustering and the others; those of a slice are in its folder.
+"""The verbs: count, triangles, support and others; clustering is in `coefficients`, those of a slice in its folder.
 
-Every verb takes the same graphs and the same keywords. A keyword that a verb cannot use raises a MethodError.
-
-The docstring of `count` says what each of these is; `documented` adds it to the other verbs' docstrings.
+Every verb takes the same graphs and the same keywords, which its docstring describes. A keyword that a verb cannot use
+raises a MethodError.
 """
 
 import functools
