@@ -16,16 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tcgpu import datasets, distributed, plots
     from tcgpu import generators as generate
-    from tcgpu.api import (
-        average_clustering,
-        clustering,
-        count,
-        is_triangle_free,
-        list_triangles,
-        support,
-        transitivity,
-        triangles,
-    )
+    from tcgpu.api import count, is_triangle_free, list_triangles, support, triangles
+    from tcgpu.coefficients import average_clustering, clustering, similarity, transitivity, triad_census
     from tcgpu.datasets import load
     from tcgpu.declarations import Knob, Method
     from tcgpu.engines.kernel_language import cuda, int32, int64, uint32, uint64
@@ -58,7 +50,8 @@ if sys.platform == "emscripten":  # in a browser each session is the first, of w
 
 # module -> its public names
 _NAMES = {
-    "api": "average_clustering clustering count is_triangle_free list_triangles support transitivity triangles",
+    "api": "count is_triangle_free list_triangles support triangles",
+    "coefficients": "average_clustering clustering similarity transitivity triad_census",
     "datasets": "load",
     "declarations": "Knob Method",
     "engines.kernel_language": "cuda int32 int64 uint32 uint64",
@@ -105,15 +98,16 @@ __all__ = [
     "MethodError", "Plan", "TcgpuError", "WorkerLost", "average_clustering", "check", "cliques", "clustering",
     "count", "count_subgraphs", "cuda", "datasets", "devices", "distributed", "estimate", "explore", "generate",
     "int32", "int64", "is_triangle_free", "k_truss", "kernel", "launch", "list_triangles", "load", "load_trace",
-    "measure", "method", "methods", "motifs", "plots", "read", "reduce_triangles", "register", "simulate", "step",
-    "support", "trace", "transitivity", "triangles", "truss_numbers", "uint32", "uint64", "unregister", "write",
+    "measure", "method", "methods", "motifs", "plots", "read", "reduce_triangles", "register", "similarity",
+    "simulate", "step", "support", "trace", "transitivity", "triad_census", "triangles", "truss_numbers", "uint32",
+    "uint64", "unregister", "write",
 ]  # fmt: skip
 
 
-def __getattr__(name):
+def _imported(name):
     if name in _RENAMED:
         warnings.warn(f"tcgpu.{name} is tcgpu.{_RENAMED[name]} now", DeprecationWarning, stacklevel=2)
-        return __getattr__(_RENAMED[name])
+        return _imported(_RENAMED[name])
     if name not in _MODULE_OF and name not in _MODULES:
         raise AttributeError(f"module 'tcgpu' has no attribute {name!r}")
     from tcgpu.errors import needing
@@ -125,6 +119,10 @@ def __getattr__(name):
         value = getattr(value, name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # for which a name that there is not would be anything
+    __getattr__ = _imported
 
 
 def __dir__():

@@ -1,39 +1,22 @@
-"""The verbs: count, triangles, support, clustering and the others; those of a slice are in its folder.
+"""The verbs: count, triangles, support and others; clustering is in `coefficients`, those of a slice in its folder.
 
-Every verb takes the same graphs and the same keywords. A keyword that a verb cannot use raises a MethodError.
-
-Graphs: a `Graph`, a NetworkX graph, a SciPy sparse matrix, edge arrays `(u, v)`, a list of pairs, or the path of a file
-or folder that `tcgpu.read` reads.
-
-Keywords::
-
-    method       a name out of `methods()`, or a Method of your own, which `tcgpu.method` made; without one, what is
-                 fastest on the engine
-    engine       "gpu", NVIDIA's; "webgpu", any GPU, also in a browser; "sim", the simulator, for small graphs; "cpu".
-                 Without one, the fastest that the machine has; "webgpu" is for those who name it, and for `measure`
-    order        the vertex order to work in: "natural", "degree", "bfs", "random" or "auto"; without one, the method's.
-                 Results are always in the caller's numbering.
-    executor     workers: an executor of `concurrent.futures`, a Dask client's, an `MPIPoolExecutor`, or the name of one
-                 that tcgpu keeps: "gpus", "processes", "threads", "dask://HOST:PORT"
-    parts        into how many parts the work is cut for the executor
-    progress     True shows a bar, False none, None one at a terminal only; a function is called with (done, total).
-                 Nothing else changes.
-    max_seconds  how long the simulator may take by its estimate; 30 seconds without a number. An estimate of 2 seconds
-                 or more is logged (logger "tcgpu").
+Every verb takes the same graphs and the same keywords, which its docstring describes. A keyword that a verb cannot use
+raises a MethodError.
 """
 
 import functools
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
 
 import numpy as np
 
-from tcgpu.arrays import sum_exactly
+from tcgpu.engines.choice import Engine
 from tcgpu.errors import MethodError, roomy
-from tcgpu.graph import as_graph
+from tcgpu.graph import Order, as_graph
 from tcgpu.progress import underway
 from tcgpu.registry import (
     METHODS,
@@ -52,20 +35,34 @@ Verb = TypeVar("Verb", bound=Callable)
 
 
 class Options(TypedDict, total=False):
-    """The keywords of every verb, None by default; see above."""
+    """The keywords of every verb, None by default; see `count`."""
 
     method: str | Method | None
-    engine: str | None
-    order: str | None
+    engine: Engine | None
+    order: Order | None
     executor: Workers
     parts: int | None
     progress: Progress
     max_seconds: float | None
 
 
+def documented(function: Verb) -> Verb:
+    """Add to a docstring, where one entry lists parameters that all verbs have, what `count` says of each of them."""
+    text, entry = inspect.getdoc(function) or "", r"^(graph, .+)\n((?:    .+\n)+)"
+    said = dict(re.findall(r"^(\w+)\n((?:    .+\n)+)", inspect.getdoc(count) or "", re.MULTILINE))
+
+    def filled(match):
+        names = match[1].replace("options", ", ".join(Options.__annotations__)).split(", ")
+        items = [f"    - {name}: " + said[name].strip().replace("\n", "\n  ") for name in names]
+        return "\n".join([match[0], *items, ""])
+
+    function.__doc__ = re.sub(entry, filled, text, flags=re.MULTILINE)
+    return function
+
+
 def verb(function: Verb) -> Verb:
-    """Make a function `roomy`, and give its `**options` the keywords of every verb, None by default."""
-    own, function = inspect.signature(function), roomy(function)
+    """Make a function `roomy` and `documented`; its `**options` become the keywords of every verb, None by default."""
+    own, function = inspect.signature(function), roomy(documented(function))
     keywords = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in get_type_hints(Options).items()
@@ -87,8 +84,8 @@ def count(
     graph: Any,
     method: str | Method | None = None,
     *,
-    engine: str | None = None,
-    order: str | None = None,
+    engine: Engine | None = None,
+    order: Order | None = None,
     executor: Workers = None,
     parts: int | None = None,
     progress: Progress = None,
@@ -101,9 +98,31 @@ def count(
 
     Parameters
     ----------
-    graph, method, engine, order, executor, parts, progress, max_seconds
-        As in every verb: see `tcgpu.api`. With executor "gpus", edge arrays `(u, v)` of 2^28 edges or more are divided
-        among the GPUs; `u` and `v` may also be lists of arrays that are on the GPUs.
+    graph
+        A `Graph`, a NetworkX graph, a SciPy sparse matrix, edge arrays `(u, v)`, a list of pairs, or the path of a file
+        or folder that `tcgpu.read` reads.
+    method
+        A name out of `tcgpu.methods()`, or a Method of your own, which `tcgpu.method` made; without one, what is
+        fastest on the engine.
+    engine
+        "gpu", NVIDIA's; "webgpu", any GPU, also in a browser; "sim", the simulator, for small graphs; "cpu". Without
+        one, the fastest that the machine has; "webgpu" is for those who name it, and for `tcgpu.measure`.
+    order
+        The vertex order to work in: "natural", "degree", "bfs", "random" or "auto"; without one, the method's. Results
+        are always in the caller's numbering.
+    executor
+        Workers: an executor of `concurrent.futures`, a Dask client's, an `MPIPoolExecutor`, or the name of one that
+        tcgpu keeps: "gpus", "processes", "threads", "dask://HOST:PORT". With "gpus", edge arrays `(u, v)` of 2^28
+        edges or more are counted by all GPUs, each of which has a part; `u` and `v` may also be lists of arrays that
+        are on the GPUs.
+    parts
+        Into how many parts the work is cut for the executor.
+    progress
+        True shows a bar, False none, None one at a terminal only; a function is called with (done, total). Nothing else
+        changes.
+    max_seconds
+        How long the simulator may take by its estimate; 30 seconds without a number. An estimate of 2 seconds or more
+        is logged (logger "tcgpu").
     device_memory
         The most memory of the device to use: bytes, or text like "512MB". A graph that needs more is streamed through
         it, part by part. A GPU also cleans edge arrays `(u, v)` of 2^20 edges or more in it, unless it is too little
@@ -137,26 +156,39 @@ def count(
 
 
 @verb
-def triangles(graph: Any, **options: Unpack[Options]) -> np.ndarray:
-    """Count the triangles at each vertex.
+def triangles(graph: Any, nodes: Any = None, **options: Unpack[Options]) -> np.ndarray:
+    """Count the triangles at each vertex, or at some.
 
     Parameters
     ----------
     graph, options
-        As in every verb: see `tcgpu.api`. Methods are "cpu", "adaptive" and the bitmap methods; with an executor,
+        As in `count`. Methods are "cpu", "adaptive" and the bitmap methods; with an executor,
         "cpu" and "warp_search".
+    nodes
+        Numbers of vertices. Only triangles between these and their neighbours are looked for.
 
     Returns
     -------
     numpy.ndarray
-        int64, one number a vertex.
+        int64, one number a vertex, or for each of `nodes`.
     """
-    return _tally("triangles", graph, **options)
+    if nodes is None:
+        return _tally("triangles", graph, **options)
+    from tcgpu.cpu import near
+
+    graph = as_graph(opened(graph))
+    nodes = near.checked_vertices(graph, nodes)
+    return _tally("triangles", near.around(graph, nodes)[0], **options)[nodes]
 
 
 @verb
 def support(graph: Any, **options: Unpack[Options]) -> np.ndarray:
-    """Count the triangles at each edge. Parameters as in `triangles`.
+    """Count the triangles at each edge.
+
+    Parameters
+    ----------
+    graph, options
+        As in `count`, with the methods of `triangles`.
 
     Returns
     -------
@@ -167,16 +199,20 @@ def support(graph: Any, **options: Unpack[Options]) -> np.ndarray:
 
 
 @verb
-def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options]) -> Iterator[np.ndarray]:
-    """List every triangle once.
+def list_triangles(
+    graph: Any, chunk: int = 1 << 20, nodes: Any = None, **options: Unpack[Options]
+) -> Iterator[np.ndarray]:
+    """List every triangle once, or those that have some of `nodes`.
 
     Parameters
     ----------
     graph, options
-        As in every verb: see `tcgpu.api`. Only the native engine lists triangles: method and engine are "cpu", and
+        As in `count`. Only the native engine lists triangles: method and engine are "cpu", and
         there is no executor.
     chunk
         The largest number of triangles to return at a time.
+    nodes
+        Numbers of vertices. Only triangles between these and their neighbours are looked for.
 
     Yields
     ------
@@ -188,38 +224,15 @@ def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options])
     check_only("list_triangles", {"cpu"}, {"cpu"}, options)
     choose("cpu", order=options["order"])
     graph = as_graph(opened(graph))
-    return _listed(graph, cpu.list_triangles(graph, chunk, options["order"] or "auto"), options["progress"])
+    if nodes is None:
+        chunks = cpu.list_triangles(graph, chunk, options["order"] or "auto")
+    else:
+        from tcgpu.cpu import near
 
-
-@verb
-def clustering(graph: Any, **options: Unpack[Options]) -> np.ndarray:
-    """Compute each vertex's clustering coefficient: the share of pairs of its neighbours that are joined.
-
-    Parameters as in `triangles`.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, one number a vertex; 0 where a vertex has fewer than two neighbours.
-    """
-    graph = as_graph(opened(graph))
-    pairs = _neighbour_pairs(graph)
-    return np.divide(triangles(graph, **options), pairs, out=np.zeros(graph.n), where=pairs > 0)
-
-
-@verb
-def average_clustering(graph: Any, **options: Unpack[Options]) -> float:
-    """Compute the mean of `clustering` over all vertices; 0 for a graph without vertices. Options as in `triangles`."""
-    local = clustering(graph, **options)
-    return float(local.mean()) if local.size else 0.0
-
-
-@roomy
-def transitivity(graph: Any, **options: Any) -> float:
-    """Compute three times the triangles over the paths of two edges; 0 without such paths. Options as in `count`."""
-    graph = as_graph(opened(graph))
-    paths = sum_exactly(_neighbour_pairs(graph))
-    return 3 * count(graph, **options) / paths if paths else 0.0
+        part, inside = near.around(graph, near.checked_vertices(graph, nodes))
+        every = cpu.list_triangles(part, chunk, options["order"] or "auto")
+        chunks = (rows for rows in (rows[inside[rows].any(axis=1)] for rows in every) if len(rows))
+    return _listed(graph, chunks, options["progress"])
 
 
 @roomy
@@ -293,9 +306,3 @@ def _tally(verb, graph, method, engine, order, executor, parts, progress, max_se
         if verb == "triangles":
             return results.vertices_in_order_of(given, triangles_plan(chosen, own), own).count()
         return cpu.widened(results.edges_in_order_of(given, chosen.support_plan(own), own).count())
-
-
-def _neighbour_pairs(graph):
-    """How many pairs of neighbours each vertex has."""
-    degree = np.asarray(graph.degrees, np.int64)
-    return degree * (degree - 1) // 2

@@ -6,7 +6,7 @@ The API, the command line, the explorer and the documentation read names, defaul
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from tcgpu.suggest import did_you_mean
 GPU = ("gpu", "webgpu", "sim")
 CUDA = ("gpu", "sim")  # those with operations on whole arrays, which motifs, trusses and parts need
 LATER = "planned", "prepared", "function", "tallies"  # what a Method with a `home` gets when that is imported
+
+Planner = TypeVar("Planner", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Knob:
     real: bool = False
     name: str = ""
 
-    def check(self, value):
+    def check(self, value: Any) -> Any:
         """Return `value`; MethodError if the knob can't have it."""
         if value is None and self.default is None:
             return None
@@ -51,7 +53,7 @@ class Knob:
         return check_integer(self.name, value, self.low, self.high)
 
     @property
-    def values(self):
+    def values(self) -> str:
         """Which values the knob can have, in words."""
         if self.choices:
             return ", ".join(map(repr, self.choices))
@@ -86,8 +88,8 @@ class Method:
     engines: tuple[str, ...] = GPU
     tasks: tuple[str, ...] | None = None
     declared: tuple[Knob, ...] = ()
-    planned: Callable[..., Any] | None = field(default_factory=lambda: None, compare=False)
-    prepared: Callable[[Any, str], Any] = field(default_factory=lambda: as_graph, compare=False)
+    planned: Any = field(default_factory=lambda: None, compare=False)
+    prepared: Callable[..., Any] = field(default_factory=lambda: as_graph, compare=False)
     shares: bool = False
     function: Callable | None = field(default_factory=lambda: None, compare=False)
     arguments: dict = field(default_factory=dict, compare=False)
@@ -111,7 +113,7 @@ class Method:
         import_module(self.home)
         return self.__dict__[name]
 
-    def with_plan(self, function, prepare):
+    def with_plan(self, function: Callable[..., Any], prepare: Callable[[Any, str], Any]) -> Self:
         """Return this method: `function` plans its counts, `prepare` makes the graphs for that."""
         for name, value in zip(LATER, (function, prepare, function, {}), strict=True):
             object.__setattr__(self, name, value)
@@ -124,11 +126,11 @@ class Method:
         object.__setattr__(self, "__doc__", function.__doc__)
 
     @property
-    def knobs(self):
+    def knobs(self) -> dict[str, Any]:
         """The default of each knob, by name."""
         return {knob.name: knob.default for knob in self.declared}
 
-    def settings(self, given):
+    def settings(self, given: dict[str, Any]) -> dict[str, Any]:
         """The value of each knob: the default unless it is given; MethodError if it can't have that value.
 
         The default of `threads` is at most what a block of this device may have.
@@ -141,11 +143,11 @@ class Method:
         given = defaults | given
         return given | {knob.name: knob.check(given[knob.name]) for knob in self.declared}
 
-    def prepare(self, graph, order=None):
+    def prepare(self, graph: Any, order: str | None = None) -> Any:
         """Whatever `as_graph` takes, made a graph in an order, as `plan` takes it."""
         return self.prepared(graph, order or self.order)
 
-    def plan(self, graph, **knobs):
+    def plan(self, graph: Any, **knobs: Any) -> Any:
         """The plan of one count of `graph` in the order that it has; with `share`, of a share of it."""
         if "share" in knobs and not self.shares:
             raise MethodError(
@@ -157,7 +159,7 @@ class Method:
 
     __call__ = plan
 
-    def for_edges(self, plan):
+    def for_edges(self, plan: Planner) -> Planner:
         """Decorate a function of a graph that plans how each edge's triangles are found, for `tcgpu.support`.
 
         It returns a `tcgpu.kernels.ArrayPlan`: a plan whose result is an array, `support`. Its edges are in the order
@@ -184,12 +186,12 @@ class Method:
         self.tallies["edges"] = plan
         return plan
 
-    def for_vertices(self, plan):
+    def for_vertices(self, plan: Planner) -> Planner:
         """Decorate a function that plans the same for each vertex; without one, each edge's triangles are added up."""
         self.tallies["vertices"] = plan
         return plan
 
-    def support_plan(self, graph, **knobs):
+    def support_plan(self, graph: Any, **knobs: Any) -> Any:
         """The plan that finds each edge's triangles; MethodError if the method only counts."""
         if "edges" not in self.tallies:
             others = "cpu, adaptive and the bitmap methods do"

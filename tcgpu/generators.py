@@ -14,6 +14,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable
+from typing import Any, Literal, ParamSpec
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from tcgpu.errors import SMALLER, GraphError, TooLarge, needing, roomy
 from tcgpu.graph import Graph
 from tcgpu.suggest import bound, unknown
 
+Sizes = ParamSpec("Sizes")  # the parameters of a generator
+
 U64 = np.uint64
 LARGEST = {"seed": 2**63 - 1, "scale": 30, "a": 1, "b": 1, "c": 1, "a + b + c": 1, "kept": 1, "rewired": 1}  # arguments
 EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
@@ -31,7 +34,7 @@ EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
 GENERATORS: dict[str, Callable[..., Graph]] = {}  # by name
 
 
-def _generator(draw):
+def _generator(draw: Callable[Sizes, Any]) -> Callable[Sizes, Graph]:
     """Decorate a function that draws edges `(u, v, n)`: it then returns a Graph; its attribute `edges` draws edges."""
     signature = inspect.signature(draw).replace(return_annotation=Graph)
 
@@ -49,12 +52,16 @@ def _generator(draw):
         call = ", ".join(f"{name}={value}" for name, value in given.items())
         return Graph.from_edges(*raw(*args, **knobs), name=f"{draw.__name__}({call})")
 
-    generate.__signature__, generate.edges = signature, raw
+    generate.__signature__, generate.edges = signature, raw  # type: ignore[attr-defined]
     GENERATORS[draw.__name__] = generate
     return generate
 
 
-def edges(name: str, *args, **knobs) -> tuple[np.ndarray, np.ndarray, int]:
+def __dir__():
+    return sorted([*GENERATORS, "GENERATORS", "edges"])
+
+
+def edges(name: str, *args: Any, **knobs: Any) -> tuple[np.ndarray, np.ndarray, int]:
     """Draw the raw edges of a generator, before they are cleaned, for measurements that start from raw edges.
 
     Parameters
@@ -108,7 +115,7 @@ def rmat(
 
 
 @_generator
-def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
+def delaunay(n: int, numbering: Literal["multiscale", "spatial", "random"] = "multiscale", *, seed: int = 0):
     """The Delaunay triangulation of n random points in the unit square: 3 nonzeros per column.
 
     Parameters

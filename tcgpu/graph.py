@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from tcgpu.arrays import bincount, is_locked, locked, repeat
 from tcgpu.errors import GraphError, MethodError, needing, roomy
 from tcgpu.suggest import unknown
 
-ORDERS = ("natural", "degree", "bfs", "random", "auto")
+Order = Literal["natural", "degree", "bfs", "random", "auto"]  # of the vertices
+ORDERS: tuple[str, ...] = get_args(Order)
 BLOCK = 1 << 20  # pointers whose differences are in memory at a time
 MAX_PER_END = 64  # without `n`, more vertices than this for each end of an edge are refused,
 ALWAYS_ALLOWED = 1 << 22  # unless there are no more than these, which take 40 MB and a tenth of a second
@@ -124,7 +125,7 @@ class Graph:
         relabel: bool = False,
         labels: Labels = None,
         name: str | None = None,
-        order: str = "natural",
+        order: Order = "natural",
     ) -> Self:
         """Make a graph from edges `u[k] - v[k]`, in any order and direction, with loops and duplicates.
 
@@ -150,7 +151,7 @@ class Graph:
         <Graph: 3 vertices, 3 edges, 1.00 nonzeros per column (at most 2), natural order; nothing dropped>
         """
         if v is None:
-            u, v = _two_columns(u)
+            u, v = two_columns(u)
         u, v = _same_type(_integers(u, "u"), _integers(v, "v"))
         if relabel:
             check_relabel(n, labels)
@@ -317,7 +318,7 @@ class Graph:
         """The edges as two arrays, rows i and columns j with i > j, column after column."""
         return self.row_idx, self.col_of
 
-    def ordered(self, order: str, seed: int = 0) -> Self:
+    def ordered(self, order: Order, seed: int = 0) -> Self:
         """The same graph with its vertices numbered in another order; made once, then remembered.
 
         Parameters
@@ -400,6 +401,13 @@ class Graph:
             f"(at most {self.max_column:,}), {self.order} order; {self.cleaned}>"
         )
 
+    def _repr_html_(self) -> str:
+        from tcgpu.markup import element
+
+        facts = {"graph": self.name or "", "vertices": f"{self.n:,}", "edges": f"{self.m:,}", "order": self.order}
+        facts |= {"nonzeros per column": f"{self.nonzeros_per_column:.2f}", "cleaned": str(self.cleaned)}
+        return element("table", *(element("tr", element("th", name), element("td", facts[name])) for name in facts))
+
     def __getstate__(self) -> dict[str, Any]:
         """The state that is sent to another process: the columns, without the values computed from them."""
         derived = ("_labels", "max_column", "_col_of", "_degrees", "max_degree", "_adjacency", "_auto")
@@ -443,7 +451,7 @@ class Graph:
             raise GraphError(f"column {j} is not a strictly ascending list of rows in {j + 1}..{self.n - 1}")
 
 
-def as_graph(thing: Any, order: str = "natural") -> Graph:
+def as_graph(thing: Any, order: Order = "natural") -> Graph:
     """Make a Graph in some order from any object that describes a graph.
 
     Parameters
@@ -608,7 +616,7 @@ def _same_type(u, v):
     return u.astype(dtype, copy=False), v.astype(dtype, copy=False)
 
 
-def _two_columns(pairs):
+def two_columns(pairs):
     """Both ends of the edges in a list of pairs or in an array of shape (edges, 2)."""
     pairs = _to_host(pairs, "the list of pairs" if isinstance(pairs, list) else "the array of edges")
     if pairs.size == 0:

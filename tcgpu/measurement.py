@@ -19,9 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tcgpu.api import documented
 from tcgpu.engines import native, runtime
+from tcgpu.engines.choice import Engine
 from tcgpu.errors import GraphError, KernelError, roomy
-from tcgpu.graph import as_graph
+from tcgpu.graph import Order, as_graph
 from tcgpu.hardware import cpu_name, timed_engine
 from tcgpu.progress import part
 from tcgpu.records import Rows
@@ -39,14 +41,15 @@ class Timing(NamedTuple):
     total_ms: float
 
 
+@documented
 @roomy
 def measure(
     graph: Any,
     methods: str | Method | Iterable[str | Method] | None = None,
     *,
     knobs: dict[str, Any] | list[dict[str, Any]] | None = None,
-    engine: str | None = None,
-    order: str | None = None,
+    engine: Engine | None = None,
+    order: Order | None = None,
     repeats: int = REPEATS,
     name: str | None = None,
     max_seconds: float | None = None,
@@ -56,7 +59,7 @@ def measure(
     Parameters
     ----------
     graph, engine, order, max_seconds
-        As in every verb: see `tcgpu.api`. `total_ms` starts from the edge arrays if `graph` is a pair of them. Without
+        As in `tcgpu.count`, but no path. `total_ms` starts from the edge arrays if `graph` is a pair of them. Without
         an engine, kernels run on NVIDIA's GPU, else on a WebGPU device that is hardware, else in the simulator, as do
         those that WebGPU cannot run.
     methods

@@ -5,28 +5,22 @@ NetworkX finds `backend` through the entry point `networkx.backends`. It convert
 NetworkX returns: the same keys in the same order, the same Python types, the same errors. Weighted clustering is the
 same up to the rounding of sums. Parallel edges count once, as in NetworkX. What is left to NetworkX, `can_run` says,
 and why.
-
-All clusterings are sums over triangles of a product of three values, one for each edge: of the cube roots of its
-weights over the largest, or of 1, added up over the directions that the edge has.
 """
 
 import inspect
 from collections import Counter
 from functools import cached_property
-from itertools import combinations_with_replacement
-from math import comb
 from numbers import Integral
 from operator import itemgetter
 
 import networkx as nx
 import numpy as np
-from networkx.algorithms import triads
 
 from tcgpu import api
-from tcgpu.arrays import bincount, sum_exactly
+from tcgpu.cpu.near import neighbour_pairs, shares
 from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours
 from tcgpu.cpu_costs import MIN_EDGES, MIN_SHARE
-from tcgpu.engines.native import jit
+from tcgpu.directions import census, directions_of, local_clustering, roots_of
 from tcgpu.errors import GraphError
 from tcgpu.foreign_graphs import networkx_edges
 from tcgpu.graph import Graph, names_of
@@ -37,8 +31,6 @@ DIRECTED = {"average_clustering", "clustering", "triadic_census"}
 # functions for which NetworkX takes multigraphs; triangles only of all nodes
 MULTIGRAPHS = {"all_triangles", "square_clustering", "triadic_census", "triangles"}
 NUMBERS = {bool, int, float, np.int64, np.float64}  # weights of other types may be divided with another precision
-FORWARDS, BACKWARDS = 1, 2  # bits: an edge leads from its smaller vertex to its larger, or back
-REVERSED = np.array([0, BACKWARDS, FORWARDS, FORWARDS | BACKWARDS])
 
 
 class BackendGraph:
@@ -117,38 +109,14 @@ class BackendGraph:
     def clustering(self, weight=None):
         """The clustering of each vertex, as a list; a vertex without triangles has an int 0, as in NetworkX."""
         if weight not in self._clustering:
-            closed = 2 * self._triangles_by(weight)
-            share = np.divide(closed, self._pairs, out=np.zeros(len(self)), where=closed != 0)
-            self._clustering[weight] = [c or 0 for c in share.tolist()]
-        return self._clustering[weight]
-
-    def _triangles_by(self, weight):
-        """The triangles at each vertex, each as often as its edges can be chosen by direction, or by its weights."""
-        if weight is not None:
-            if weight not in self.roots:
+            if weight is not None and weight not in self.roots:
                 self.roots[weight] = Backend.convert_from_nx(self.source, edge_attrs={weight: 1}).roots[weight]
-            values = self.roots[weight]
-        elif self.is_directed():
-            values = np.bitwise_count(self.directions).astype(np.int64)
-        else:
-            return np.array(self.triangles, np.int64)
-        from tcgpu.subgraphs import reduce_triangles
-
-        return reduce_triangles(self.graph, _product, edge_values=values, per="vertex")
-
-    @cached_property
-    def _pairs(self):
-        """The most triangles that each vertex could be in, both ways round, by the number and directions of its edges.
-
-        In a directed graph, two edges in opposite directions to one neighbour are no pair; each pair can be closed in
-        two directions.
-        """
-        if not self.is_directed():
-            degrees = self.graph.degrees.astype(np.int64)
-            return degrees * (degrees - 1)
-        directions = np.bitwise_count(self.directions).astype(np.int64)
-        degrees, twice = (sum_at_ends(self.graph, each, each) for each in (directions, directions == 2))
-        return 2 * (degrees * (degrees - 1) - 2 * twice)
+            if weight is None and not self.is_directed():
+                local = shares(np.array(self.triangles, np.int64), neighbour_pairs(self.graph))
+            else:
+                local = local_clustering(self.graph, self.directions, self.roots.get(weight))
+            self._clustering[weight] = [c or 0 for c in local.tolist()]
+        return self._clustering[weight]
 
     @cached_property
     def square_clustering(self):
@@ -194,19 +162,15 @@ class Backend:
             graph.__networkx_cache__ = None
         own = Graph.from_edges(u, v, len(graph), labels=labels, name=graph.name or None)
         keep, directions, roots = graph if preserve_edge_attrs or edge_attrs else None, None, {}
-        joins = u != v
-        u, v = u[joins], v[joins]
-        if graph.is_directed() or edge_attrs:
-            rows, cols = own.edges()
-            at = np.searchsorted(cols * np.int64(own.n) + rows, np.minimum(u, v) * own.n + np.maximum(u, v))
         if graph.is_directed():
-            keep, directions = graph, np.zeros(own.m, np.uint8)
-            directions[at[u < v]] |= FORWARDS
-            directions[at[u > v]] |= BACKWARDS
-        if edge_attrs:
-            data = list(data)
-            for name in edge_attrs:
-                roots[name] = bincount(at, np.cbrt(_shares(data, name)[joins]), own.m)
+            keep, directions = graph, directions_of(own, u, v)
+        data = list(data) if edge_attrs else ()
+        try:
+            for name in edge_attrs or ():
+                roots[name] = roots_of(own, u, v, _weights(data, name))
+        except GraphError:
+            says = "edge weights of which the largest is 0, or one is not finite, are not supported"
+            raise NotImplementedError(says) from None
         return BackendGraph(own, keep, directions, roots)
 
     @staticmethod
@@ -278,15 +242,8 @@ class Backend:
         nodes = set(G.nbunch_iter(nodelist))
         if nodelist is not None and len(nodelist) != len(nodes):
             raise ValueError("nodelist includes duplicate nodes or nodes not in G")
-        census = _census(G.graph, G.directions, len(G))
-        if nodelist is not None:  # all triads less those of the other nodes
-            outside = np.ones(len(G), bool)
-            outside[[G.number[node] for node in nodes]] = False
-            rows, cols = G.graph.edges()
-            keep = outside[rows] & outside[cols]
-            others = _census(G.graph.kept(keep), G.directions[keep], len(G) - len(nodes))
-            census = {name: count - others[name] for name, count in census.items()}
-        return census
+        chosen = None if nodelist is None else [G.number[node] for node in nodes]
+        return census(G.graph, G.directions, chosen)
 
     @staticmethod
     def square_clustering(G, nodes=None):
@@ -332,8 +289,8 @@ def _views_directed(graph):
     return False
 
 
-def _shares(data, name):
-    """The weight of each edge over the largest one (float64). data: the dicts of the edges; a missing weight is 1.
+def _weights(data, name):
+    """The weight of each edge. data: the dicts of the edges; a missing weight is 1.
 
     NotImplementedError is how a backend leaves a call to NetworkX, which then tries the next backend or its own code.
     """
@@ -343,54 +300,7 @@ def _shares(data, name):
         weights = [attributes.get(name, 1) for attributes in data]
     if not {*map(type, weights)} <= NUMBERS:
         raise NotImplementedError("edge weights that are not all int or float are not supported")
-    try:
-        values = np.array(weights, float)
-    except OverflowError:
-        raise NotImplementedError("edge weights beyond 1.8e308 are not supported") from None
-    with np.errstate(all="ignore"):
-        shares = values / values.max(initial=-np.inf)
-    if not np.isfinite(shares).all():
-        raise NotImplementedError("edge weights of which the largest is 0, or one is not finite, are not supported")
-    return shares
-
-
-@jit
-def _product(u, v, w, uv, uw, vw):
-    return uv * uw * vw
-
-
-@jit
-def _tricode(u, v, w, uv, uw, vw):
-    """The code of a triad in NetworkX's table, from the directions of its edges."""
-    return uv + 4 * uw + 16 * vw
-
-
-def _census(graph, directions, n):
-    """The triads of each type, of a graph with n vertices and the `directions` of its edges; others are isolated.
-
-    Only triangles are enumerated. Triads with two edges are the pairs of edges at their middle vertex, by directions,
-    less those that triangles have. The edges, each with any third vertex, that are not in these are in triads with one.
-    """
-    names = triads.TRICODE_TO_NAME
-    census = dict.fromkeys(triads.TRIAD_NAMES, 0)
-    edges = {d: sum_at_ends(graph, directions == REVERSED[d], directions == d) for d in (1, 2, 3)}
-    for d, e in combinations_with_replacement(edges, 2):
-        pairs = edges[d] * edges[e] if d != e else edges[d] * (edges[d] - 1) // 2
-        census[names[d + 4 * e]] += sum_exactly(pairs)
-    from tcgpu.subgraphs import reduce_triangles
-
-    closed = reduce_triangles(graph, _tricode, edge_values=directions.astype(np.int64), bins=64)
-    for code in np.flatnonzero(closed).tolist():
-        count, (uv, uw, vw) = int(closed[code]), (code & 3, code >> 2 & 3, code >> 4)
-        census[names[code]] += count
-        for d, e in ((uv, uw), (REVERSED[uv], vw), (REVERSED[uw], REVERSED[vw])):
-            census[names[int(d + 4 * e)]] -= count
-    found = census.copy()
-    for name, kind, place in (("012", directions != 3, 1), ("102", directions == 3, 0)):
-        inside = sum(int(triad[place]) * count for triad, count in found.items())
-        census[name] = int(kind.sum()) * (n - 2) - inside
-    census["003"] = comb(n, 3) - sum(census.values())
-    return census
+    return weights
 
 
 def _copied_part(graph, kept):
@@ -407,8 +317,5 @@ def _triangles_of(G, nbunch):
     given = list(dict.fromkeys(map(G.number.__getitem__, G.nbunch_iter(nbunch))))
     place = np.arange(len(G), 2 * len(G))
     place[given] = np.arange(len(given))
-    inside, (rows, cols) = place < len(given), G.graph.edges()
-    near = inside | (sum_at_ends(G.graph, inside[cols], inside[rows]) > 0)
-    for chunk in api.list_triangles(G.graph.kept(near[rows] & near[cols]), chunk=CHUNK):
-        chunk = np.take_along_axis(chunk, np.argsort(place[chunk], axis=1), axis=1)
-        yield chunk[inside[chunk[:, 0]]]
+    for chunk in api.list_triangles(G.graph, chunk=CHUNK, nodes=given):
+        yield np.take_along_axis(chunk, np.argsort(place[chunk], axis=1), axis=1)

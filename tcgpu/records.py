@@ -6,13 +6,17 @@ A row is a dict. Times are those of the kernels, in natural order, unless stated
 import csv
 import io
 import json
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, Self
 
+from tcgpu.built_in import METHODS
 from tcgpu.datasets import data_path, parsed
+from tcgpu.declarations import Method
 from tcgpu.files import as_text, replacing
 from tcgpu.markup import element
-from tcgpu.registry import METHODS
 
 REFERENCE_GPU = "NVIDIA H200"  # by whose records texts and models go
 COUNTS = ("report", "table1", "levels", "gpu")  # suites that time methods on whole graphs
@@ -22,19 +26,19 @@ SHOWN = (
 )
 
 
-class Rows(list):
+class Rows(list[dict[str, Any]]):
     """Measurements as a list of dicts, which a notebook shows as a table of those columns that are `shown`."""
 
-    shown = SHOWN
+    shown: tuple[str, ...] = SHOWN
 
-    def write_csv(self, path):
+    def write_csv(self, path: str | os.PathLike[str]) -> None:
         """Write all rows as `csv` has them."""
         path = Path(as_text(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as stream:
             stream.write(self.csv().encode("utf-8", "backslashreplace"))
 
-    def csv(self):
+    def csv(self) -> str:
         """All rows as the text of a CSV file, one column for every key."""
         file = io.StringIO()
         writer = csv.DictWriter(file, list(dict.fromkeys(key for row in self for key in row)), lineterminator="\n")
@@ -43,23 +47,23 @@ class Rows(list):
         return file.getvalue()
 
     @classmethod
-    def read_csv(cls, path):
+    def read_csv(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `write_csv` wrote, numbers as numbers."""
         with open(path, newline="", encoding="utf-8") as file:
             return cls({key: parsed(text) for key, text in row.items()} for row in csv.DictReader(file))
 
-    def table(self):
+    def table(self) -> list[list[str]]:
         """The shown columns as text: a list of lists of strings, the first one the heading."""
         shown = [key for key in self.shown if any(row.get(key, "") != "" for row in self)]
         body = [[_short(row.get(key, "")) for key in shown] for row in self]
         return [[key.replace("_", " ") for key in shown], *body]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         table = self.table()
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         kinds = ["th"] + ["td"] * len(self)
         lines = zip(kinds, self.table(), strict=True)
         return element("table", *(element("tr", *(element(kind, cell) for cell in line)) for kind, line in lines))
@@ -68,9 +72,28 @@ class Rows(list):
 class Table(Rows):
     """Rows with their own choice of columns to show."""
 
-    def __init__(self, rows, *shown):
+    def __init__(self, rows: Iterable[dict[str, Any]], *shown: str) -> None:
         super().__init__(rows)
         self.shown = shown
+
+
+class Methods(list[Method]):
+    """Methods. Prints as a table with a row for each."""
+
+    def rows(self) -> Table:
+        """Return a row per method."""
+        found = []
+        for method in self:
+            knobs = " ".join(f"{name}={default}" for name, default in method.knobs.items())
+            row = {"name": method.name, "source": method.source, "engines": " ".join(method.engines)}
+            found.append(row | {"order": method.order, "knobs": knobs, "summary": method.summary})
+        return Table(found, *found[0])
+
+    def __repr__(self) -> str:
+        return repr(self.rows())
+
+    def _repr_html_(self) -> str:
+        return self.rows()._repr_html_()
 
 
 def gpu_of(row):

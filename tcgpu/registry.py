@@ -23,10 +23,12 @@ ENTRY_POINTS = "tcgpu.methods"  # the group by which a package registers its met
 
 
 def methods() -> list[Method]:
-    """Return every method there is: the built-in ones, those of installed packages, and those that were registered."""
+    """Return every method there is, built-in, of an installed package, or registered: a list that prints as a table."""
+    from tcgpu.records import Methods  # only who lists them needs it
+
     for point in list(_entry_points().values()):
         _load(point)
-    return list(METHODS.values())
+    return Methods(METHODS.values())
 
 
 def register(method: Method) -> Method:
@@ -111,7 +113,7 @@ def choose(
 ) -> Method:
     """Return the method that `count` runs with these keywords; MethodError or EngineError if there is none.
 
-    keywords: what may have been meant by a knob that the method does not have.
+    keywords: those of `count`, where it is called: one may have been meant by a knob that the method does not have.
     """
     chosen = named(fastest(engine) if method is None else method)
     if order is not None:
@@ -120,7 +122,8 @@ def choose(
         if knob not in chosen.knobs:
             has = f"its knobs are {', '.join(chosen.knobs)}" if chosen.knobs else "it has none"
             hint = did_you_mean(knob, [*chosen.knobs, *keywords])
-            raise MethodError(f"method {chosen.name!r} has no knob {knob!r}{hint}; {has}")
+            where = "count(): " if keywords else ""
+            raise MethodError(f"{where}method {chosen.name!r} has no knob {knob!r}{hint}; {has}")
     check_engine(f"method {chosen.name!r}", engine, chosen.engines)
     return chosen
 

@@ -48,9 +48,9 @@ def test_a_graph_may_be_a_path(tmp_path):
         (lambda: tcgpu.k_truss(KITE, 3, method="cpu", engine="sim"), EngineError, "does not run on 'sim'"),
         (lambda: tcgpu.k_truss(KITE, 3, executor="threads"), MethodError, "does not run on an executor"),
         (
-            lambda: tcgpu.triangles(KITE, nodes=[1]),
+            lambda: tcgpu.triangles(KITE, vertices=[1]),
             TypeError,
-            r"triangles\(\) got .* 'nodes'; it takes graph, method, e",
+            r"triangles\(\) got .* 'vertices'; it takes graph, nodes, method, e",
         ),
         (lambda: tcgpu.support(KITE, [1]), TypeError, r"support\(\) too many .*; it takes graph, method"),
         (lambda: tcgpu.generate.clique(5, m=1), TypeError, r"clique\(\) got .* 'm'; it takes n, seed"),

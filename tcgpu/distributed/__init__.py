@@ -12,6 +12,8 @@ division       counts raw edges by several GPUs, none of which has the whole gra
 divided        the steps of one of these GPUs; groups exchange arrays of their devices
 """
 
+from typing import Any
+
 from tcgpu.distributed.cut import Part, PartResult, Share, pairs, shares, slices
 from tcgpu.distributed.worker import count_part, method_of, sum_values
 from tcgpu.errors import GraphError
@@ -21,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def count(graph, method=None, *, executor=None, device_memory=None, **options) -> int:
+def count(graph: Any, method: Any = None, *, executor: Any = None, device_memory: Any = None, **options: Any) -> int:
     """The number of triangles of a graph, counted in parts; parameters as in `tcgpu.count`."""
     if executor is None:
         from tcgpu.distributed import stream

@@ -10,7 +10,9 @@ import importlib.util
 import os
 import sys
 from itertools import takewhile
+from typing import Literal
 
+Engine = Literal["gpu", "webgpu", "sim", "cpu"]  # what counts: the first three run kernels
 ENGINES = ("gpu", "webgpu", "sim")
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 # Whether functions for the CPU can be compiled; TCGPU_NUMPY=1 does without, as where there is no Numba

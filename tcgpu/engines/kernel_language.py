@@ -9,9 +9,10 @@ import inspect
 import operator
 import re
 import textwrap
+from collections.abc import Callable
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,13 +56,13 @@ class CallersFunction:
 class CudaName:
     """What `cuda` is outside a running kernel: the decorator of device functions, and nothing else."""
 
-    def jit(self, *, device):
+    def jit(self, *, device: bool) -> Callable[[Callable[..., Any]], Any]:
         """Decorate a device function. Kernels are decorated with `kernel`."""
         if device is not True:
             raise TypeError("cuda.jit(device=True) decorates a device function; tcgpu's `kernel` decorates a kernel")
         return DeviceFunction
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"cuda.{name} has a meaning only inside a kernel that runs")
 
     def __repr__(self):

@@ -22,9 +22,11 @@ trace_file, web_page        a trace as a file, and as a page
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any, overload
 
 from tcgpu.api import opened
 from tcgpu.errors import KernelError, roomy
+from tcgpu.graph import Order
 from tcgpu.insight.faults import CheckedRecorder, CheckedRun
 from tcgpu.insight.gpus import PROBED, Gpu, gpu_of, registers_of
 from tcgpu.insight.recorder import Recorder
@@ -38,16 +40,27 @@ __all__ = ["Trace", "Traces", "trace", "trace_launch", "trace_plan"]
 SLOWDOWN = 4  # of the simulator while it records
 
 
+@overload
+def trace(
+    graph: Any, method: str | Method, *, gpu: str = ..., order: Order | None = ...,
+    max_seconds: float | None = ..., faults: bool = ..., **knobs: Any,
+) -> Trace: ...  # fmt: skip
+
+
+@overload
+def trace(graph: Any, method: Sequence[str | Method], **options: Any) -> Traces: ...
+
+
 @roomy
 def trace(
-    graph,
+    graph: Any,
     method: str | Method | Sequence[str | Method],
     *,
     gpu: str = "NVIDIA H200",
-    order: str | None = None,
+    order: Order | None = None,
     max_seconds: float | None = None,
     faults: bool = False,
-    **knobs,
+    **knobs: Any,
 ) -> Trace | Traces:
     """Count the triangles of a small graph in the simulator and record every memory access.
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tcgpu import cpu, hardware
 from tcgpu.engines import kernel_compiler, runtime
 from tcgpu.errors import MethodError, MissingPackage, TcgpuError, needing
 from tcgpu.generators import barabasi_albert, clique, empty, path, star
-from tcgpu.graph import Graph
+from tcgpu.graph import Graph, Order
 from tcgpu.insight import trace
 from tcgpu.insight.faults import CheckedRun, Fault
 from tcgpu.insight.mistakes import mistakes_in
@@ -109,7 +109,7 @@ class Problem:
     fault: Fault | None = None
 
     @property
-    def key(self):
+    def key(self) -> tuple:
         """Problems that are alike have the same."""
         return (self.kind, self.fault.function, self.fault.line) if self.fault else (self.kind,)
 
@@ -221,8 +221,8 @@ def check(
     method: str | Method,
     against: str | Method | Iterable[str | Method] | None = None,
     *,
-    order: str | None = None,
-    engine: str | None = None,
+    order: Order | None = None,
+    engine: Literal["gpu", "webgpu"] | None = None,
     **knobs: Any,
 ) -> Report:
     """Check whether a method is right: on difficult graphs, for launches of any shape, with every memory access.
@@ -353,7 +353,7 @@ class Check:
         blocks, threads = self.method.knobs.get("blocks"), self.knobs.get("threads", self.method.knobs.get("threads"))
         if "blocks" in free and isinstance(blocks, int) and isinstance(threads, int):
             own["blocks"] = max(1, min(blocks, MOST_THREADS // threads))
-        found = [own, *({name: shape[name] for name in free} for shape in SHAPES)]
+        found: list[dict] = [own, *({name: shape[name] for name in free} for shape in SHAPES)]
         return [shape for k, shape in enumerate(found) if shape not in found[:k]]
 
     def threads(self, shape: dict) -> int:
@@ -541,7 +541,7 @@ def _without_edges(graph, begin, end):
     return Graph.from_edges(graph.col_of[kept], graph.row_idx[kept], graph.n)
 
 
-def score(methods: list[str | Method], order: str | None = None, knobs: dict | None = None) -> Table:
+def score(methods: list[str | Method], order: Order | None = None, knobs: dict | None = None) -> Table:
     """Return a row per method: what it asks of the memory for one graph, how busy its lanes are, its estimated time."""
     graph = barabasi_albert(120, 5, seed=3)
     rows = []

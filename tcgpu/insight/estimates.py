@@ -15,13 +15,14 @@ The estimate is a little more than the largest of them: two that are nearly equa
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any, overload
 
 import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.errors import roomy
 from tcgpu.gpu_costs import ALL_RUNNING, FILLING_EDGES, LEAST_DEMAND
-from tcgpu.graph import as_graph
+from tcgpu.graph import Order, as_graph
 from tcgpu.insight.demand import Steps, each_takes, join
 from tcgpu.insight.events import SECTOR
 from tcgpu.insight.gpus import PROBED, SCHEDULERS, gpu_of, probes, registers_of
@@ -96,7 +97,7 @@ class Estimate:
     ms: float
     kernels: list[KernelEstimate]
 
-    def row(self) -> dict:
+    def row(self) -> dict[str, Any]:
         """Return the estimate as the row of a table."""
         longest = max(self.kernels, key=lambda kernel: kernel.ms, default=None)
         return {
@@ -119,7 +120,7 @@ def caution_for(gpu: str) -> str:
     return f"Unverified: no GPU of the {generation.name} generation was measured; see docs/measured.md."
 
 
-class Estimates(list):
+class Estimates(list[Estimate]):
     """Estimates of several methods. Prints as a table with a row for each."""
 
     def rows(self) -> Table:
@@ -137,16 +138,27 @@ class Estimates(list):
         return "".join([self.rows()._repr_html_(), *(element("p", caution) for caution in self.cautions())])
 
 
+@overload
+def estimate(
+    graph: Any, method: str | Method, *, gpu: str = ..., fill: bool = ..., order: Order | None = ...,
+    lane_steps: int = ..., **knobs: Any,
+) -> Estimate: ...  # fmt: skip
+
+
+@overload
+def estimate(graph: Any, method: Sequence[str | Method], **options: Any) -> Estimates: ...
+
+
 @roomy
 def estimate(
-    graph,
+    graph: Any,
     method: str | Method | Sequence[str | Method],
     *,
     gpu: str = "NVIDIA H200",
     fill: bool = False,
-    order: str | None = None,
+    order: Order | None = None,
     lane_steps: int = LANE_STEPS,
-    **knobs,
+    **knobs: Any,
 ) -> Estimate | Estimates:
     """Estimate how long the counting kernels of a method take on a GPU. No GPU is needed.
 

@@ -79,7 +79,7 @@ class Fault:
     ends: bool = False  # whether the launch ended with it
 
     @property
-    def lane(self):
+    def lane(self) -> int:
         """The number of the thread in its warp."""
         return self.thread % WARP
 

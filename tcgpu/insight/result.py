@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError, needing
 from tcgpu.graph import Graph
 from tcgpu.insight.demand import Steps
-from tcgpu.insight.estimates import of_launch, total_ms
+from tcgpu.insight.estimates import KernelEstimate, of_launch, total_ms
 from tcgpu.insight.events import SECTOR, Events
 from tcgpu.insight.faults import Fault
 from tcgpu.insight.gpus import Gpu, gpu_of, registers_of
@@ -20,7 +21,10 @@ from tcgpu.insight.sampling import whole
 from tcgpu.markup import element, joined
 from tcgpu.records import Table
 
-STAGES = ("setup", "count")
+Stage = Literal["setup", "count"]  # of a launch
+STAGES = get_args(Stage)
+Unit, Work = Literal["thread", "warp", "block"], Literal["steps", "loads", "atomics"]
+ByLine = dict[tuple[Any, int], dict[str, Any]]  # (function, line) -> measures
 LANES = np.arange(WARP, dtype=np.uint32)
 REQUEST_MEASURES = {  # measure -> kind of request, whether for shared memory, which column of Events is added up
     "loads": ("load", False, "lanes"),
@@ -56,29 +60,29 @@ class Launch:
     gpu: Gpu = field(repr=False)  # whose times are estimated
 
     @cached_property
-    def steps(self):
+    def steps(self) -> Steps:
         return Steps(whole(self.events))
 
     @cached_property
-    def estimate(self):
+    def estimate(self) -> KernelEstimate:
         """The KernelEstimate of the launch: its time without that for launching."""
         return of_launch(self, self.steps, self.gpu, self.touched_bytes)
 
     @property
-    def touched_bytes(self):
+    def touched_bytes(self) -> int:
         """Bytes of the sectors of global memory that it reads or writes."""
         in_global = ~self.events.shared[self.events.request]
         return SECTOR * np.unique(self.events.address[in_global] // SECTOR).size
 
     @property
-    def warp_ns(self):
+    def warp_ns(self) -> np.ndarray:
         """Nanoseconds of each step, if no other warp is in the way."""
         fit = self.gpu.resident_blocks(self.threads, self.shared, registers_of(self.kernel))
         resident = min(fit, -(-self.blocks // self.gpu.sms))
         return self.steps.demand(self.gpu, resident, self.shared, self.touched_bytes).times(self.gpu)
 
     @cached_property
-    def lines(self):
+    def lines(self) -> ByLine:
         """(Function, line) -> measures, in the order in which the functions are first reached."""
         events = self.events
         sites = [events.sites[number] for number in np.concatenate([events.step_site, events.site]).tolist()]
@@ -102,11 +106,11 @@ class Launch:
         found["warp_ns"] = bincount(of_step, self.warp_ns, len(places))
         return {place: {name: values[k].item() for name, values in found.items()} for place, k in places.items()}
 
-    def totals(self):
+    def totals(self) -> dict[str, Any]:
         """All measures of the launch."""
         return added(self.lines.values())
 
-    def balance(self, per, of):
+    def balance(self, per: str, of: str) -> np.ndarray:
         """How many steps, loads or atomic operations each thread, warp or block did."""
         events, warps = self.events, -(-self.threads // WARP)
         warp = events.block.astype(np.int64) * warps + events.warp  # of each step
@@ -166,13 +170,13 @@ class Trace:
 
     method: str
     graph: Graph
-    knobs: dict
+    knobs: dict[str, Any]
     launches: list[Launch]
     triangles: int
     gpu: str
     faults: list[Fault] | None = None
 
-    def chosen(self, stage: str | None = None, kernel: str | None = None) -> list[Launch]:
+    def chosen(self, stage: Stage | None = None, kernel: str | None = None) -> list[Launch]:
         """Return the launches of a stage, "setup" or "count", or of both; with `kernel`, only those of that kernel."""
         if stage not in (*STAGES, None):
             raise GraphError(f"stage is 'setup', 'count' or None for both, not {stage!r}")
@@ -188,13 +192,13 @@ class Trace:
         found = self.chosen(None if kernel else "count", kernel)
         return max(found, key=lambda launch: launch.estimate.ms)
 
-    def totals(self, stage: str | None = "count", kernel: str | None = None) -> dict:
+    def totals(self, stage: Stage | None = "count", kernel: str | None = None) -> dict[str, Any]:
         """Return all measures of these launches together; `estimated_us` is in microseconds, launching included."""
         launches = self.chosen(stage, kernel)
         ms = total_ms([launch.estimate for launch in launches], gpu_of(self.gpu)) if launches else 0
         return finish(added(launch.totals() for launch in launches)) | {"estimated_us": 1e3 * ms}
 
-    def kernels(self, stage: str | None = None) -> Table:
+    def kernels(self, stage: Stage | None = None) -> Table:
         """Return a row per launch; `estimated_us` is its time without that for launching."""
         rows = []
         for launch in self.chosen(stage):
@@ -202,7 +206,7 @@ class Trace:
             rows.append(shape | finish(launch.totals()) | {"estimated_us": 1e3 * launch.estimate.ms})
         return Table(rows, "stage", "kernel", "blocks", "threads", *SHOWN, "estimated_us")
 
-    def lines(self, stage: str | None = "count", kernel: str | None = None) -> Table:
+    def lines(self, stage: Stage | None = "count", kernel: str | None = None) -> Table:
         """Return a row per line of the source that did something, of kernels and of the functions that they call.
 
         `share` is the line's part of the time of all warps, from 0 to 1.
@@ -213,7 +217,7 @@ class Trace:
         ]
         return Table(rows, "function", "line", *SHOWN, "share", "text")
 
-    def by_line(self, stage="count", kernel=None):
+    def by_line(self, stage: Stage | None = "count", kernel: str | None = None) -> ByLine:
         """(Function, line) -> measures; functions in the order in which they are reached, lines from top to bottom."""
         many = {}
         for launch in self.chosen(stage, kernel):
@@ -226,19 +230,19 @@ class Trace:
             measures["share"] = round(measures["warp_ns"] / time, 4) if time else 0
         return {place: finish(measures) for place, measures in found.items()}
 
-    def balance(self, per: str = "thread", of: str = "loads", kernel: str | None = None) -> np.ndarray:
+    def balance(self, per: Unit = "thread", of: Work = "loads", kernel: str | None = None) -> np.ndarray:
         """Return how many "steps", "loads" or "atomics" each "thread", "warp" or "block" of the main launch did."""
         if per not in ("thread", "warp", "block") or of not in ("steps", "loads", "atomics"):
             raise GraphError(f"balance is per thread, warp or block, of steps, loads or atomics, not per {per} of {of}")
         return self.main(kernel).balance(per, of)
 
-    def save(self, path: str | os.PathLike[str]):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to a file, which `tcgpu.load_trace` reads."""
         from tcgpu.insight import trace_file
 
         trace_file.save(self, path)
 
-    def save_page(self, path: str | os.PathLike[str], by: str = "time"):
+    def save_page(self, path: str | os.PathLike[str], by: str = "time") -> None:
         """Write a web page that shows the trace without Python: its source, warps step by step, their requests.
 
         It is one HTML file, which needs no network. It has the warps with the most steps, as many as fit. `by` names
@@ -249,7 +253,7 @@ class Trace:
 
         web_page.save(self, path, by)
 
-    def play(self, by: str = "time"):
+    def play(self, by: str = "time") -> Any:
         """Return a widget that shows in a notebook what the page of `save_page` shows."""
         with needing("a player"):
             from tcgpu.insight import web_page
@@ -257,23 +261,23 @@ class Trace:
 
         return Player(web_page.recording(self, by), still=lambda: self.show(by), words=f"<Player {self.headline}>")
 
-    def show(self, by: str = "time", kernel: str | None = None):
+    def show(self, by: str = "time", kernel: str | None = None) -> Any:
         """Draw all charts of the kernel that takes longest, or of `kernel`, in one picture."""
         return _pictures().draw_all(self, by, kernel=kernel)
 
-    def draw_source(self, *args, **options):
+    def draw_source(self, *args: Any, **options: Any) -> Any:
         """Draw the kernel's source with a bar at each line; see `tcgpu.insight.pictures.draw_source`."""
         return _pictures().draw_source(self, *args, **options)
 
-    def draw_raster(self, *args, **options):
+    def draw_raster(self, *args: Any, **options: Any) -> Any:
         """Draw the lanes of a warp, step by step; see `tcgpu.insight.pictures.draw_raster`."""
         return _pictures().draw_raster(self, *args, **options)
 
-    def draw_request(self, *args, **options):
+    def draw_request(self, *args: Any, **options: Any) -> Any:
         """Draw the addresses of one memory request; see `tcgpu.insight.pictures.draw_request`."""
         return _pictures().draw_request(self, *args, **options)
 
-    def draw_balance(self, *args, **options):
+    def draw_balance(self, *args: Any, **options: Any) -> Any:
         """Draw how evenly the work is spread; see `tcgpu.insight.pictures.draw_balance`."""
         return _pictures().draw_balance(self, *args, **options)
 
@@ -299,15 +303,15 @@ class Trace:
         return "" if found == self.triangles else f", which is wrong: the graph has {found:,}"
 
 
-class Traces(list):
+class Traces(list[Trace]):
     """Traces of one graph, one per method. Prints as a table with a row for each."""
 
-    def totals(self, stage: str | None = "count") -> Table:
+    def totals(self, stage: Stage | None = "count") -> Table:
         """Return a row per method."""
         rows = [{"method": trace.method, "triangles": trace.triangles} | trace.totals(stage) for trace in self]
         return Table(rows, "method", "triangles", *SHOWN, "bytes_moved", "estimated_us")
 
-    def draw(self, *args, **options):
+    def draw(self, *args: Any, **options: Any) -> Any:
         """Draw the methods side by side; see `tcgpu.insight.pictures.draw_comparison`."""
         return _pictures().draw_comparison(self, *args, **options)
 

@@ -9,12 +9,13 @@ them, with how many blocks and threads. `plan.count()` runs the plan. A benchmar
     run.free()
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from inspect import signature
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class Step:
         self.kernel.launch(self.blocks, self.threads, *self.values(arrays), shared=self.shared)
 
 
-def launch(kernel, grid_threads, threads, max_blocks: int = 2112, shared: int = 0, **given) -> Step:
+def launch(kernel: Any, grid_threads: int, threads: int, max_blocks: int = 2112, shared: int = 0, **given: Any) -> Step:
     """A Step that launches `grid_threads` threads in blocks of `threads`, but at most `max_blocks` blocks.
 
     shared: bytes of shared memory a block; a kernel with a parameter `total` gets at least what `add_block_to` needs.
@@ -212,14 +213,14 @@ class Plan:
         return runtime.array_type(self.views[arg][1] if arg in self.views else self.created[arg][1])
 
     @property
-    def device_bytes(self):
+    def device_bytes(self) -> int:
         """Bytes of device memory that `allocate` needs, at least: arrays that are on the device are not copied, and how
         long Sized ones are is not known before."""
         made = sum(length * np.dtype(dtype).itemsize for length, dtype, _ in self.created.values())
         copied = (array for array in self.copied.values() if not runtime.is_on_gpu(array))
         return made + sum(array.nbytes for array in copied) + self.launch_bytes
 
-    def check_fits(self):
+    def check_fits(self) -> None:
         """GraphError unless the device has enough memory, and the simulator stays below its time limit."""
         if not runtime.fits(self.device_bytes):
             free = f"{runtime.memory_free():,} free"
@@ -230,11 +231,11 @@ class Plan:
             simulated.check(self.method, self.simulated_seconds)
 
     @property
-    def simulated_seconds(self):
+    def simulated_seconds(self) -> float:
         """About how long the simulator takes."""
         return simulated.seconds(sum(step.blocks * step.threads for step in (*self.setup, *self.steps)), self.work)
 
-    def allocate(self):
+    def allocate(self) -> Run:
         """The Run, its arrays copied, created and set up; GraphError before the first of them if they do not fit."""
         run = self.runs(self)
         try:
@@ -245,7 +246,7 @@ class Plan:
         return run
 
     @contextmanager
-    def carried_out(self):
+    def carried_out(self) -> Iterator[Run]:
         """The Run, launched inside the `with`, and freed at its end."""
         run = self.runs(self)
         try:
@@ -254,7 +255,7 @@ class Plan:
         finally:
             run.free()
 
-    def count(self):
+    def count(self) -> Any:
         """Allocate, launch, read the result, free."""
         with self.carried_out() as run:
             return run.result()

@@ -9,7 +9,7 @@ a count costs in each order, and how many different edges there are.
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tcgpu.gpu_costs import MOSTLY_NEW, RANKED_AHEAD, SHORT_COLUMN, SHORT_MEAN, 
 from tcgpu.graph import (
     Graph,
     GraphError,
+    Order,
     as_graph,
     check_relabel,
     check_sparse,
@@ -62,7 +63,10 @@ class DeviceGraph:
 
     @classmethod
     @fitting("the graph")
-    def from_edges(cls, u, v, n=None, *, relabel=False, order="natural", clean=False, name=None):
+    def from_edges(
+        cls, u: Any, v: Any, n: int | None = None, *, relabel: bool = False, order: Order = "natural",
+        clean: bool = False, name: str | None = None,
+    ) -> Self:  # fmt: skip
         """Make a graph from two arrays of vertex numbers, on the host or device, with loops and duplicates.
 
         n, relabel: as in `Graph.from_edges`; the ids are sorted on the device.
@@ -116,7 +120,7 @@ class DeviceGraph:
 
     @classmethod
     @fitting("the graph")
-    def from_graph(cls, graph):
+    def from_graph(cls, graph: Any) -> Self:
         """A copy of a Graph's columns, in the order that it has; `col_of` is made on the device, `ids` if asked for."""
         col_ptr, row_idx = (on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx))
         col_of = _empty(row_idx, row_idx.size, np.int32)
@@ -124,7 +128,7 @@ class DeviceGraph:
         ids = partial(_natural_ids, graph)
         return cls(graph.n, col_ptr, row_idx, col_of, graph.order, graph.rank, graph.name, natural_ids=ids)
 
-    def to_graph(self):
+    def to_graph(self) -> Graph:
         """Copy the columns to a Graph, whose `ids` are this one's."""
         ids = None if self.ids is None else runtime.to_host(self.ids)
         columns = [runtime.to_host(array) for array in (self.col_ptr, self.row_idx)]
@@ -133,7 +137,7 @@ class DeviceGraph:
         return Graph(*columns, labels=ids, name=self.name, order=self.order)
 
     @cached_property
-    def ids(self):
+    def ids(self) -> Any:
         """The id of each vertex, an array on the device; None where vertex v is simply v, or has a name that is no
         integer."""
         ids = self.natural_ids() if callable(self.natural_ids) else self.natural_ids
@@ -150,14 +154,14 @@ class DeviceGraph:
         return self.natural_ids if self.rank is None else self.ids
 
     @fitting("the graph in another order")
-    def ordered(self, order):
+    def ordered(self, order: Order) -> Self:
         """The same graph in degree order, made once, or itself; `auto` takes the one that costs less."""
         if known_order(order) == "auto":
             order = self.order if self.order == "degree" or self.m <= SMALL else self.order_costs.best()
         return self if order in ("natural", self.order) else self._by_degree
 
     @cached_property
-    def order_costs(self):
+    def order_costs(self) -> Any:
         """What a count costs in each way, if this order is the natural one."""
         return self._describe(self.may_sample)
 
@@ -167,7 +171,7 @@ class DeviceGraph:
             self._degrees = degrees.copy()  # without the other arrays that are in the same memory
         return costs
 
-    def describe_exactly(self):
+    def describe_exactly(self) -> Any:
         """Make sure that `order_costs` are not sampled, if this order is the natural one."""
         costs = vars(self).get("order_costs")
         if self.order == "natural" and (costs is None or costs.sampled):
@@ -184,7 +188,7 @@ class DeviceGraph:
         made.order_costs = self.order_costs
         return made
 
-    def kept(self, keep):
+    def kept(self, keep: Any) -> "DeviceGraph":
         """The graph with the same vertices and only the edges that `keep` marks: a bool for each."""
         at = runtime.arrays_of(keep).flatnonzero(checked_marks(keep, self.m))
         row_idx, col_of = self.row_idx[at], self.col_of[at]
@@ -192,26 +196,26 @@ class DeviceGraph:
         return DeviceGraph(self.n, col_ptr, row_idx, col_of, self.order, name=self.name, natural_ids=self._ids_now)
 
     @property
-    def m(self):
+    def m(self) -> int:
         return self.row_idx.size
 
     @property
-    def nonzeros_per_column(self):
+    def nonzeros_per_column(self) -> float:
         return self.m / self.n if self.n else 0.0
 
     @property
-    def column_lengths(self):
+    def column_lengths(self) -> Any:
         return self.col_ptr[1:] - self.col_ptr[:-1]
 
     @cached_property
-    def max_column(self):
+    def max_column(self) -> int:
         costs = vars(self).get("order_costs")
         if costs and costs.m == self.m and self.order == "natural":  # they are those of its edges, without repeats
             return costs.max_column
         return int(self.column_lengths.max()) if self.n else 0
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         return self.col_ptr.nbytes + self.row_idx.nbytes + self.col_of.nbytes
 
     def __repr__(self):

@@ -30,7 +30,7 @@ from tcgpu.declarations import USUAL_KNOBS, Knob, Method
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import NO_SOURCE, parameters, source_tree
 from tcgpu.errors import KernelError, MethodError
-from tcgpu.graph import ORDERS, as_graph
+from tcgpu.graph import ORDERS, Order, as_graph
 from tcgpu.kernels import Plan, Scan, Step, check_share, enough_blocks, simulated
 from tcgpu.kernels.formulas import Formula
 from tcgpu.suggest import did_you_mean, unknown
@@ -74,9 +74,9 @@ def method(
     arrays: dict[str, Any] | None = None,
     shared: int | str = 0,
     signature: str | None = None,
-    order: str = "natural",
+    order: Order = "natural",
     tasks: tuple[str, ...] | None = None,
-    prepare: Callable[[Any, str], Any] = as_graph,
+    prepare: Callable[..., Any] = as_graph,
     source: str = "your own",
     summary: str | None = None,
     **knobs: Any,

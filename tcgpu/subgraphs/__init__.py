@@ -9,7 +9,7 @@ on_device       what kernels enumerate for these: cliques, cycles, tiles, and tr
 """
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from tcgpu.api import Options, check_only, opened, verb
 from tcgpu.declarations import CUDA
@@ -26,7 +26,7 @@ def reduce_triangles(
     edge_values: Any = None,
     *,
     bins: int | None = None,
-    per: str = "graph",
+    per: Literal["graph", "vertex", "edge"] = "graph",
     **options: Unpack[Options],
 ) -> Any:
     """Call a function of your own for each triangle, and add up what it returns; no list of triangles is made.
@@ -34,7 +34,7 @@ def reduce_triangles(
     Parameters
     ----------
     graph, options
-        As in every verb: see `tcgpu.api`. Without an engine it is "cpu": the kernel for GPUs has not been measured.
+        As in `tcgpu.count`. Without an engine it is "cpu": the kernel for GPUs has not been measured.
         There is no method to choose, and no executor.
     f
         `f(u, v, w)`, a Python function, which Numba compiles again when anything that it uses changes, or one that

@@ -22,17 +22,17 @@ A paw is a triangle with a tail at its centre: its base is the edge opposite to 
 edges of the triangle. A diamond is two triangles with a common edge, the middle; the two other vertices are its tips.
 """
 
-from collections.abc import Callable
 from math import comb
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.api import opened
+from tcgpu.api import Progress, documented, opened
 from tcgpu.arrays import blocks
 from tcgpu.cpu.per_vertex import edge_blocks, sum_at_ends, sum_over_neighbours
 from tcgpu.declarations import CUDA
+from tcgpu.engines.choice import Engine
 from tcgpu.errors import GraphError, roomy
 from tcgpu.graph import as_graph
 from tcgpu.progress import underway
@@ -52,14 +52,15 @@ PLACES = "graph", "vertex", "edge"
 MOST_TREES = 2**61  # paths and stars at a vertex: a sum over its edges is at most three times as large
 
 
+@documented
 @roomy
 def motifs(
     graph: Any,
-    per: str = "graph",
+    per: Literal["graph", "vertex", "edge"] = "graph",
     *,
     connected: bool = True,
-    engine: str | None = None,
-    progress: bool | Callable[[float, float], Any] | None = None,
+    engine: Engine | None = None,
+    progress: Progress = None,
     max_seconds: float | None = None,
 ) -> dict[str, Any]:
     """Count the induced subgraphs of four vertices, exactly.
@@ -67,7 +68,7 @@ def motifs(
     Parameters
     ----------
     graph, engine, progress, max_seconds
-        As in every verb: see `tcgpu.api`. Without an engine, a GPU counts those of a whole graph with half a million
+        As in `tcgpu.count`. Without an engine, a GPU counts those of a whole graph with half a million
         edges or more, and the CPU all others.
     per
         "graph"; or "vertex" or "edge", which count each orbit of subgraphs of two to four vertices.

@@ -12,20 +12,20 @@ adds beyond its own subgraphs, and the term x^j gets nothing from an S of more t
 counted by shape, log I is summed up, and its exponential taken. Larger independent sets are cliques of the complement.
 """
 
-from collections.abc import Callable
 from math import comb
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.api import opened
+from tcgpu.api import Progress, documented, opened
 from tcgpu.arrays import bincount, sum_exactly
 from tcgpu.cpu.choose import hub_limit, hub_rows
 from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.per_vertex import edge_blocks
 from tcgpu.cpu_costs import FEW_WORDS, LONG_COLUMN, MANY_BITS
 from tcgpu.declarations import GPU
+from tcgpu.engines.choice import Engine
 from tcgpu.engines.native import (
     CACHE_LINE,
     common_bits,
@@ -61,15 +61,16 @@ I64 = np.int64
 U64 = np.uint64
 
 
+@documented
 @roomy
 def count_subgraphs(
     graph: Any,
     k: int,
-    kind: str = "clique",
+    kind: Literal["clique", "independent", "connected"] = "clique",
     *,
-    method: str | None = None,
-    engine: str | None = None,
-    progress: bool | Callable[[float, float], Any] | None = None,
+    method: Literal["levels"] | None = None,
+    engine: Engine | None = None,
+    progress: Progress = None,
     max_seconds: float | None = None,
 ) -> int:
     """Count the sets of k vertices that are a "clique", "independent" (no two are neighbours), or "connected".
@@ -81,7 +82,7 @@ def count_subgraphs(
     Parameters
     ----------
     graph, engine, progress, max_seconds
-        As in every verb: see `tcgpu.api`. The CPU counts, and cliques of up to 8 vertices also a GPU: without an
+        As in `tcgpu.count`. The CPU counts, and cliques of up to 8 vertices also a GPU: without an
         engine, if the graph has half a million edges or more.
     method
         "levels" tests every combination of 3, 4 or 5 vertices that may be such a set, on engine "gpu" or "sim": see
@@ -120,12 +121,21 @@ def count_subgraphs(
         return {"clique": _cliques, "connected": _connected, "independent": _independent}[kind](graph, int(k))
 
 
-def cliques(graph: Any, k: int, **options: Any) -> int:
+def cliques(
+    graph: Any,
+    k: int,
+    *,
+    method: Literal["levels"] | None = None,
+    engine: Engine | None = None,
+    progress: Progress = None,
+    max_seconds: float | None = None,
+) -> int:
     """Count the cliques of k vertices: sets of k vertices that are all neighbours of each other.
 
-    The same as `count_subgraphs(graph, k, "clique")`, with its options.
+    The same as `count_subgraphs(graph, k, "clique")`, with its parameters.
     """
-    return count_subgraphs(graph, k, "clique", **options)
+    options: dict[str, Any] = {"engine": engine, "progress": progress, "max_seconds": max_seconds}
+    return count_subgraphs(graph, k, "clique", method=method, **options)
 
 
 def _cliques(graph, k):

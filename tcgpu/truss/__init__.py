@@ -32,7 +32,7 @@ def k_truss(graph: Any, k: int, **options: Unpack[Options]) -> Graph:
     k
         2 or more. A clique of k vertices is a k-truss; the 2-truss is every edge.
     graph, options
-        As in every verb: see `tcgpu.api`. Methods are "cpu" and "k_truss" (GPU). Trusses are found in the graph's own
+        As in `tcgpu.count`. Methods are "cpu" and "k_truss" (GPU). Trusses are found in the graph's own
         order, and not by an executor.
 
     Returns
@@ -48,7 +48,12 @@ def k_truss(graph: Any, k: int, **options: Unpack[Options]) -> Graph:
 
 @verb
 def truss_numbers(graph: Any, **options: Unpack[Options]) -> np.ndarray:
-    """Find each edge's truss number: the largest k whose k-truss has the edge. Parameters as in `k_truss`.
+    """Find each edge's truss number: the largest k whose k-truss has the edge.
+
+    Parameters
+    ----------
+    graph, options
+        As in `tcgpu.count`, with the methods of `k_truss`.
 
     Returns
     -------

@@ -20,8 +20,10 @@ names.js, slider_link.js    tooltips and names of controls; a field and its slid
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
+from tcgpu.engines.choice import Engine
+from tcgpu.graph import Order
 from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.panel import Explorer
 from tcgpu.registry import BUILT_IN, METHODS, Method, as_list, named, register
@@ -34,9 +36,9 @@ def explore(
     methods: Sequence[str | Method] | None = None,
     *,
     kernel: str | None = None,
-    order: str | None = None,
-    engine: str | None = None,
-    page: str | None = None,
+    order: Order | None = None,
+    engine: Engine | None = None,
+    page: Literal["Sweep", "Compare", "Trace"] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Explorer:
     """Open an explorer: a widget that is shown as the last line of a cell.

@@ -3,10 +3,12 @@
 import textwrap
 from collections.abc import Sequence
 from itertools import islice
+from typing import Any
 
 import traitlets
 
 from tcgpu.errors import GraphError
+from tcgpu.graph import Order
 from tcgpu.lab.stepper.drawing import HEIGHT, WIDTH, draw, shapes_of
 from tcgpu.lab.stepper.frames import Cells, Frame, Matrix, counted, listed
 from tcgpu.lab.stepper.stepping import steps
@@ -18,13 +20,13 @@ MAX_FRAMES = 4000
 
 
 def step(
-    graph,
+    graph: Any,
     method: str | Method = "naive",
     *,
-    order: str | None = None,
+    order: Order | None = None,
     column: int | None = None,
     edge: tuple[int, int] | None = None,
-    **knobs,
+    **knobs: Any,
 ) -> "Stepper":
     """Show how a method counts the triangles of a small graph, picture by picture.
 

@@ -1,0 +1,60 @@
+"""What some vertices and pairs need of their neighbours, in NumPy."""
+
+import numpy as np
+
+from tcgpu.arrays import bincount, repeat, running_sums
+from tcgpu.errors import GraphError
+
+AT_ONCE = 1 << 20  # neighbours that are in memory at a time
+
+
+def checked_vertices(graph, nodes):
+    """An array of the vertex numbers, or the one, that is given; GraphError if the graph does not have them."""
+    given = np.atleast_1d(np.asarray(nodes))
+    whole = given.dtype.kind in "iu" or not given.size
+    if not whole or given.size and not 0 <= given.min() <= given.max() < graph.n:
+        hint = "" if graph.labels is None else "; list(graph.labels).index(name) is the number of a name"
+        raise GraphError(f"nodes are whole numbers from 0 to {graph.n - 1:,}, not {nodes!r:.60}{hint}")
+    return given.astype(np.int64)
+
+
+def common_neighbours(graph, a, b):
+    """How many common neighbours the vertices a[k] and b[k] have (int64): those of the one with fewer are looked up."""
+    indptr, indices = graph.adjacency
+    degrees = np.diff(indptr)
+    few, many = np.where(degrees[a] <= degrees[b], (a, b), (b, a))
+    work, found, first = running_sums(degrees[few]), np.zeros(a.size, np.int64), 0
+    while first < a.size:
+        last = max(first + 1, int(np.searchsorted(work, work[first] + AT_ONCE, side="right")) - 1)
+        lengths, starts = degrees[few[first:last]], indptr[few[first:last]] - work[first:last]
+        pair = repeat(np.arange(first, last), lengths)
+        wanted = indices[starts[pair - first] + np.arange(work[first], work[last])]
+        at, left = indptr[many[pair]], degrees[many[pair]]
+        while left.max(initial=0) > 1:  # a binary search for all of them; no neighbour is looked up among none
+            half = left >> 1
+            at += half * (indices[at + half - 1] < wanted)
+            left -= half
+        found[first:last] = bincount(pair[indices[at] == wanted] - first, minlength=last - first)
+        first = last
+    return found
+
+
+def around(graph, nodes):
+    """The graph of the edges between these vertices and their neighbours; and a mark for each vertex that is given."""
+    inside = np.zeros(graph.n, bool)
+    inside[nodes] = True
+    rows, cols = graph.edges()
+    near = inside.copy()
+    near[rows[inside[cols]]] = near[cols[inside[rows]]] = True
+    return graph.kept(near[rows] & near[cols]), inside
+
+
+def neighbour_pairs(graph):
+    """How many pairs of neighbours each vertex has."""
+    degree = np.asarray(graph.degrees, np.int64)
+    return degree * (degree - 1) // 2
+
+
+def shares(part, of):
+    """`part` / `of`; 0 where part is 0."""
+    return np.divide(part, of, out=np.zeros(part.size), where=part != 0)
