@@ -20,9 +20,9 @@ class CleanColumns(NamedTuple):
 BLOCK = 1 << 14  # elements in a block
 
 
-def blocks(size):
-    """Yield slices of `size` elements, for which arrays need little memory."""
-    return (slice(first, min(size, first + BLOCK)) for first in range(0, size, BLOCK))
+def blocks(size, most=BLOCK):
+    """Yield slices of `size` elements, of at most `most`, for which arrays need little memory."""
+    return (slice(first, min(size, first + most)) for first in range(0, size, most))
 
 
 def bincount(values, weights=None, minlength=0):

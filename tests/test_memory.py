@@ -60,7 +60,7 @@ def measured(call, graph):
     return resident("VmHWM") - before - bytes_of(result), graph.nbytes
 
 found = {}
-# The small graph is worked on in the order that the large ones are, so that no code is compiled where memory is measured.
+# The small graph is worked on in the order that the large ones are: no code is compiled where memory is measured.
 small, *large = tcgpu.generate.rmat(15), tcgpu.generate.by_nonzeros(1_000_000, 8), tcgpu.generate.rmat(16)
 for name, call in json.loads(sys.argv[1]).items():
     measured(call, small)

@@ -54,7 +54,7 @@ class Emitter(NamedTuple):
     ahead: Callable | None = None  # (own, position): triangles at the edges from this position on may follow soon
 
 
-def finder(emitter=None, compares=False, decorate=jit):
+def finder(emitter=None, compares=False):
     """The compiled loop for an Emitter, or for a count, which `run` calls.
 
         find(worker, workers, col_ptr, row_idx, low, high, queue, bounds, ahead, bitmaps, places, hits, state, hubs,
@@ -69,7 +69,7 @@ def finder(emitter=None, compares=False, decorate=jit):
     counting = emitter is None
     begin_worker, emit, emit_edge, emit_column, announce = emitter or (None,) * 5
 
-    @decorate
+    @jit
     def find(
         worker, workers, col_ptr, row_idx, low, high, queue, bounds, ahead, bitmaps, places, hits, state, hubs, later,
         found,

@@ -42,14 +42,12 @@ def named_gpus():
 
 
 def _gpus_here():
-    nvml = shared_library("libnvidia-ml.so.1")
+    nvml, count = shared_library("libnvidia-ml.so.1"), ctypes.c_uint()
     if nvml is not None:
-        count = ctypes.c_uint()
         found = nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0
-        return count.value if found else 0
-    driver = shared_library("libcuda.so.1")  # a driver without NVML, as on a Jetson
-    count = ctypes.c_int()
-    found = driver is not None and driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+    else:
+        driver = shared_library("libcuda.so.1")  # a driver without NVML, as on a Jetson
+        found = driver is not None and driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
     return count.value if found else 0
 
 

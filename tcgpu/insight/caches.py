@@ -155,9 +155,12 @@ def wavefronts_of(events):
     warp that read one word each take a wavefront if these are neighbours, 8 if each is on a line of its own, and 32 if
     all are at the same place of their lines, as the first rows of columns with 32 rows each are.
     """
-    lines, _, _ = distinct_pairs(events.request, events.address // (LINE * SECTOR))
+    lines = np.zeros(events.lanes.size, np.int64)
+    for _, part in events.by_blocks():
+        request, _, _ = distinct_pairs(events.request[part], events.address[part] // (LINE * SECTOR))
+        np.add.at(lines, request, 1)
     of_banks, _ = events.wavefronts_and_parts(np.ones(events.lanes.size, bool))
-    return np.where(events.shared, of_banks, np.maximum(of_banks, bincount(lines, minlength=events.lanes.size) / LINES))
+    return np.where(events.shared, of_banks, np.maximum(of_banks, lines / LINES))
 
 
 class Found(NamedTuple):

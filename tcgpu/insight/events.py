@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tcgpu.arrays import bincount, blocks, repeat
+from tcgpu.arrays import BLOCK, bincount, blocks, repeat
 from tcgpu.engines.simulator import WARP
 
 SECTOR = 32  # bytes
@@ -76,6 +76,11 @@ class Events:
         """Whether each request is atomic, in either memory."""
         return self.is_kind("atomic")
 
+    def by_blocks(self):
+        """Yield neighbouring requests and their accesses, as slices, for which arrays need little memory."""
+        for block in blocks(self.lanes.size, BLOCK // WARP):
+            yield block, slice(self.first[block.start], self.first[block.stop])
+
     def of_kind(self, kind, shared=False):
         """Which requests are of this kind, "load", "store" or "atomic", for global or for shared memory."""
         return self.is_kind(kind) & (self.shared == shared)
@@ -93,8 +98,7 @@ class Events:
     def sectors(self):
         """How many sectors each request touches; an atomic one as often as lanes meet on one of its addresses."""
         found = np.zeros(self.lanes.size, np.int64)
-        for block in blocks(found.size):
-            part = slice(self.first[block.start], self.first[block.stop])
+        for _, part in self.by_blocks():
             request, address, lanes = distinct_pairs(self.request[part], self.address[part])
             atomic = np.where(self.atomic[request], lanes, 1)
             request, _, most = reduce_pairs(np.maximum, request, address // SECTOR, atomic)
@@ -124,22 +128,24 @@ class Events:
 
     def wavefronts_and_parts(self, of):
         """Wavefronts of the requests of this mask, and in how many parts of a warp each is served; 0 for the others."""
-        chosen = np.flatnonzero(of)
-        number = np.cumsum(of) - 1  # among these
-        access = of[self.request]
-        request, lane = number[self.request[access]], self.lane[access].astype(np.int64)
-        address = self.address[access]
-        wide = (self.size[chosen] > BANK_BYTES)[request]
-        in_pairs = agree(request, address, lane, chosen.size, 1) | agree(request, address, lane, chosen.size, 2)
-        split = ~(in_pairs & self.is_kind("load")[chosen])
-        part = 2 * request + np.where(wide & split[request], lane // (WARP // 2), 0)
-        words = np.concatenate([address, address[wide] + BANK_BYTES]) // BANK_BYTES
-        part, words, lanes = distinct_pairs(np.concatenate([part, part[wide]]), words)
-        part, _, of_bank = reduce_pairs(np.add, part, words % BANKS, np.where(self.atomic[chosen][part // 2], lanes, 1))
-        parts = np.zeros((chosen.size, 2), np.int64)
-        np.maximum.at(parts.reshape(-1), part, of_bank)
-        found = np.zeros((2, self.lanes.size), np.int64)
-        found[:, chosen] = parts.sum(axis=1), (parts > 0).sum(axis=1)
+        found, loads = np.zeros((2, self.lanes.size), np.int64), self.is_kind("load")
+        for block, part in self.by_blocks():
+            chosen = block.start + np.flatnonzero(of[block])
+            number = np.cumsum(of[block]) - 1  # among these
+            access = of[self.request[part]]
+            request, lane = number[self.request[part][access] - block.start], self.lane[part][access].astype(np.int64)
+            address = self.address[part][access]
+            wide = (self.size[chosen] > BANK_BYTES)[request]
+            in_pairs = agree(request, address, lane, chosen.size, 1) | agree(request, address, lane, chosen.size, 2)
+            split = ~(in_pairs & loads[chosen])
+            of_part = 2 * request + np.where(wide & split[request], lane // (WARP // 2), 0)
+            words = np.concatenate([address, address[wide] + BANK_BYTES]) // BANK_BYTES
+            of_part, words, lanes = distinct_pairs(np.concatenate([of_part, of_part[wide]]), words)
+            lanes = np.where(self.atomic[chosen][of_part // 2], lanes, 1)
+            of_part, _, of_bank = reduce_pairs(np.add, of_part, words % BANKS, lanes)
+            parts = np.zeros((chosen.size, 2), np.int64)
+            np.maximum.at(parts.reshape(-1), of_part, of_bank)
+            found[:, chosen] = parts.sum(axis=1), (parts > 0).sum(axis=1)
         return found
 
 

@@ -86,7 +86,7 @@ def part(trace, launch, room, by):
                 "rows": [[function.name, line, text] for function, line, text in rows],
                 "first": by,
                 "measures": [
-                    {"name": name, "words": words, "amounts": amounts(places, position, len(rows), name)}
+                    {"name": name, "words": words, "amounts": amounts(places, rows, name)}
                     for name, words in BY.items()
                 ],
             },
@@ -101,12 +101,9 @@ def part(trace, launch, room, by):
     }  # fmt: skip
 
 
-def amounts(places, position, rows, by):
+def amounts(places, rows, by):
     """The measure `by` of each row of the source; 0 where nothing ran."""
-    found = [0] * rows
-    for place, measures in places.items():
-        found[position[place]] = measures["share" if by == "time" else by]
-    return found
+    return [places.get(row[:2], {}).get("share" if by == "time" else by, 0) for row in rows]
 
 
 def chosen_warps(events, room, position):

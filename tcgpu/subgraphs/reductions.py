@@ -213,10 +213,7 @@ def _some_triangles(graph):
 
 
 def _totals(graph, reduction):
-    """The sums of a Reduction: floats, each rounded once, or the low and the high words of integers.
-
-    Many sums of floats that would take too much memory are added up in pieces: the triangles are then found for each.
-    """
+    """The sums of a Reduction: floats, each rounded once, or the low and the high words of integers."""
     part, size = all_edges(graph), reduction.size
     workers = workers_for(part)
     bounds = chunk_bounds(graph, part, workers)
@@ -250,7 +247,15 @@ def _totals(graph, reduction):
         return float_totals(added(copies, 0, size, None))
     beside = (8 + 4 + 4) * graph.m  # the rows and the values in the order to work in, and the places of edges there
     most = MOST_SUMS * max(graph.nbytes, 8 * (reduction.bins or 0))  # there may be more bins than edges
-    totals, first, pieces, room = None, 0, 1, max(most - beside - marks.nbytes - hits.nbytes, most // 2)
+    return _in_pieces(graph, size, copies, max(most - beside - marks.nbytes - hits.nbytes, most // 2), added)
+
+
+def _in_pieces(graph, size, copies, room, added):
+    """Sums of floats: all at once if they take at most `room` bytes, else a piece at a time.
+
+    added: as in `_totals`. It finds the triangles again for each piece.
+    """
+    totals, first, pieces = None, 0, 1
     while first < size:
         last = min(first - (-size // pieces), size)
         sums = added(copies, first, last, room // (8 * copies * (last - first)))

@@ -492,7 +492,8 @@ class Function(Expressions):
             handler = getattr(self, f"do_{type(statement).__name__}", None)
             if handler is None:
                 self.refuse(statement, "a kernel for WebGPU has no such statement")
-            self.behind_barrier = isinstance(before, ast.Expr) and self.calls_barrier(before.value)
+            called = before.value if isinstance(before, ast.Expr) else None
+            self.behind_barrier = isinstance(called, ast.Call) and self.cuda_name(called.func) == ("syncthreads",)
             whole = isinstance(statement, (ast.If, ast.While, ast.For))
             try:
                 if self.guard and whole and not (self.waits([statement]) or exits(statement)):
@@ -513,9 +514,6 @@ class Function(Expressions):
                 return False
             before = statement
         return True
-
-    def calls_barrier(self, node):
-        return isinstance(node, ast.Call) and self.cuda_name(node.func) == ("syncthreads",)
 
     def do_Expr(self, node):
         if isinstance(node.value, ast.Constant):

@@ -171,8 +171,8 @@ def _walk(graph, method, name, kernel, threads, blocks, truss=False):
         threads = teams * WARP
     in_shared = method == "block_shared"
     shared = 8 * (threads // teams + 1 >> 1) + 8 * words * in_shared
-    bitmap = 0 if in_shared else words
-    return support.walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, np.int64, truss, words=words)
+    bitmap = 0 if in_shared else words, np.int64
+    return support.walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, truss, words=words)
 
 
 def _simulated_work(graph, method, step):

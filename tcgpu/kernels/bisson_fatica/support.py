@@ -273,7 +273,8 @@ def plan(graph, method, *, threads=THREADS, blocks=None, fold=None):
     elif method == "block_shared":
         shared = 8 * words
     teams = {"thread": threads, "warp": -(-threads // WARP)}.get(method, 1)
-    step, created = walk(KERNELS[method], graph, name, threads, teams, blocks, shared, bitmap, np.uint32, True, **known)
+    bitmap = bitmap, np.uint32
+    step, created = walk(KERNELS[method], graph, name, threads, teams, blocks, shared, bitmap, True, **known)
     return plan_by(step, graph, name, created, 2, _simulated_work(graph, method, step))
 
 
@@ -297,11 +298,11 @@ def listing(graph, least):
     ]
 
 
-def walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, dtype, truss, **known):
+def walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, truss, **known):
     """The launch of a kernel that walks the listed columns, and the arrays for it.
 
     A block has `teams` threads, warps, or one for itself, which take a column each. A team has `shared` bytes of shared
-    memory, and `bitmap` words of a dtype in global memory. truss: leave memory for one. known: other arguments.
+    memory, and in global memory a bitmap of (words, their dtype). truss: leave memory for one. known: other arguments.
     """
     check_positions(graph, name)
     check_shared(name, f"a bit for each of {graph.n:,} vertices", teams * shared)
@@ -314,11 +315,12 @@ def walk(kernel, graph, name, threads, teams, blocks, shared, bitmap, dtype, tru
         "affected": (graph.n, np.int32, 0),
         "state": (STATE_SIZE, np.int32, 0),
     }
-    if bitmap:
+    words, dtype = bitmap
+    if words:
         others = 4 * (8 * graph.n + 7 * graph.m if truss else 3 * graph.n + STATE_SIZE)  # bytes
-        blocks, fitting = bitmaps_of_blocks(name, graph, blocks, teams, bitmap * np.dtype(dtype).itemsize, others)
+        blocks, fitting = bitmaps_of_blocks(name, graph, blocks, teams, words * np.dtype(dtype).itemsize, others)
         threads, teams = threads // teams * fitting, fitting
-        created["bitmap"] = (blocks * teams * bitmap, dtype, 0)
+        created["bitmap"] = (blocks * teams * words, dtype, 0)
     return launch(kernel, blocks * threads, threads, blocks, teams * shared, **known), created
 
 

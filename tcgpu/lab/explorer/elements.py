@@ -117,7 +117,7 @@ class NumberField(widgets.Text):
     """
 
     def __init__(self, value, check, steps=(), **settings):
-        super().__init__(_entered(value), continuous_update=False, **settings)
+        super().__init__("" if value is None else f"{value:.15g}", continuous_update=False, **settings)
         self._check, self.slider = check, None
         if steps:
             self.slider = widgets.SelectionSlider(options=steps, readout=False, continuous_update=False)
@@ -135,11 +135,6 @@ class NumberField(widgets.Text):
             with contextlib.suppress(ValueError):
                 number = kind(entered)
         return self._check(number)
-
-
-def _entered(number):
-    """A number as it is entered in a field; nothing for None."""
-    return "" if number is None else f"{number:.15g}"
 
 
 def check_number(name, value, low, high):

@@ -162,7 +162,8 @@ class GraphCard(widgets.VBox):
         entries = datasets.here()
         names = {entry.name for entry in entries}
         self._elsewhere = [entry.name for entry in datasets.catalogue() if entry.name not in names]
-        options = [(_described(entry), entry.name) for entry in entries]
+        sizes = ["" if entry.edges is None else f": {entry.edges:,} edges" for entry in entries]
+        options = [(f"{entry.name}{size}", entry.name) for entry, size in zip(entries, sizes, strict=True)]
         self._origins = {entry.name: entry.source for entry in entries}
         self.bundled = widgets.Select(options=options, layout={"width": "calc(100% - 4px)", "height": "180px"})
         self.bundled.tooltip = "graphs that come with tcgpu, those in the folder that TCGPU_GRAPHS names, and downloads"
@@ -260,11 +261,6 @@ class GraphCard(widgets.VBox):
         self._about.show(summary.replace("`", ""))
         self._controls.children = [control.row for control in self.parameters[name].values()]
         self._on_change()
-
-
-def _described(entry):
-    """The line of a graph in the list."""
-    return entry.name if entry.edges is None else f"{entry.name}: {entry.edges:,} edges"
 
 
 def _control(name, value):

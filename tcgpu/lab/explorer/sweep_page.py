@@ -166,16 +166,13 @@ class SweepPage(Page):
         """Estimate the graph that is picked: its star."""
         self.star, self._problem = [], ""
         star = self.star  # another list, if another graph is picked meanwhile
-        for run in self._runs_of(self._way_of_star()):
+        # a graph that a GPU runs is far too small for it, as a rule: its star is an estimate of a full GPU
+        for run in self._runs_of(FULL if self.way.value == RUN else self.way.value):
             try:
                 star.append(self.known(source, run) or self.measure(source, graph, run))
             except TcgpuError as reason:
                 self._problem = f"{run.label} has no place on the curve: {reason} "
         self.draw()
-
-    def _way_of_star(self):
-        """A graph that a GPU runs is far too small for it, as a rule: its star is an estimate of a full GPU."""
-        return FULL if self.way.value == RUN else self.way.value
 
     def code(self, graphs, runs):
         sources, runs = self.plan(graphs, runs)
@@ -212,7 +209,7 @@ class SweepPage(Page):
         """Rows as points: curve -> [(nonzeros per column, speedup or nanoseconds per edge)]."""
         times, machines = {}, {}
         for row in rows:
-            times.setdefault(row["curve"], {})[row["nonzeros"]] = _edge_time(row)
+            times.setdefault(row["curve"], {})[row["nonzeros"]] = times_of(row)["kernel_ms"] * 1e6 / row["edges"]
             machines[row["curve"]] = machine_of(row)
         if self.quantity.value == EDGE_TIME:
             return {name: sorted(points.items()) for name, points in times.items()}
@@ -320,7 +317,3 @@ def _of_curve(row, source, run):
 
 def _code(run):
     return run.code.replace(repr(FITTING), "max(1, round(128 / k))")
-
-
-def _edge_time(row):
-    return times_of(row)["kernel_ms"] * 1e6 / row["edges"]

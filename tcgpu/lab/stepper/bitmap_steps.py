@@ -47,12 +47,11 @@ def bit_steps(builder, j, edges, owner, memory, loads, *, lanes, word, fold=None
     if len(own) < 2:
         yield whole(f"Column {j} has a single row, so no triangle begins there: the {owner} skips it.", stored=())
         return
-    caption = (
+    in_fold = f" In the fold, row r has bit r modulo {fold}." if fold else ""
+    yield whole(
         f"A {owner} takes column {j} and sets a bit for each of its rows, all at the same time. Several bits share a "
-        f"word, here of {word} bits, so each is set by an atomic OR."
-    )
-    caption += f" In the fold, row r has bit r modulo {fold}." if fold else ""
-    yield whole(caption, look="looked")
+        f"word, here of {word} bits, so each is set by an atomic OR.{in_fold}", look="looked",
+    )  # fmt: skip
     folded = {row % fold for row in own} if fold else ()
     for e in edges:
         (i, _), hits = builder.ends[e], set()

@@ -155,23 +155,11 @@ def merge_path(builder, e, *, lanes):
         yield frame(f"Nonzero ({i}, {j}):{nothing_to_merge(i, j, right)}", ())
         return
 
-    def cells_of(function, *args):
-        """What this function of the kernel returns, and the cells that it compares."""
-        found, both = compared_by(function, builder.row_idx, *args)
-        return found, [(q - of_i.start, p - of_j.start) for p, q in both]
-
     def at(corners_of, step):
         """Where the lanes are after this number of steps, or after all of their own."""
         return [corners[min(step, len(corners) - 1)] for corners in corners_of]
 
-    row_idx, searched, merged = builder.row_idx, [], []  # lane -> its corner after each step of its search, its merge
-    for cut in cuts:
-        x, probed = cells_of(steps_right, row_idx, of_j.start, len(right), row_idx, of_i.start, len(down), cut)
-        begin = cut - x, x
-        searched.append([*((y + 1, x) for y, x in probed), begin])
-        p, q = of_j.start + x, of_i.start + cut - x
-        _, passed = cells_of(matches, row_idx, p, of_j.stop, row_idx, q, of_i.stop, part)
-        merged.append([begin, *((y, x + 1) if right[x] <= down[y] else (y + 1, x) for y, x in passed)])
+    searched, merged = zip(*(ways(builder.row_idx, of_j, of_i, cut, part) for cut in cuts), strict=True)
     yield frame(
         f"{counted(lanes, 'lane')} take nonzero ({i}, {j}). Its merge takes {steps} steps: {len(right)} to the right, "
         f"past rows of column {j}, and {len(down)} down, past rows of column {i}. Each lane takes {part} of them, from "
@@ -197,3 +185,22 @@ def merge_path(builder, e, *, lanes):
         )
         paths = [corners[: step + 1] for corners in merged]
         yield frame(caption, at(merged, step), compared, paths, [(j, i, right[x]) for _, x in equal])
+
+
+def ways(row_idx, of_j, of_i, cut, part):
+    """The corners (row, column) of the grid that a lane passes: in the search on its diagonal, then in its merge.
+
+    of_j, of_i: the positions in `row_idx` of the rows to merge. cut: steps before the lane's. part: how many it takes.
+    """
+
+    def cells_of(function, *args):
+        """What this function of the kernel returns, and the cells that it compares."""
+        found, both = compared_by(function, row_idx, *args)
+        return found, [(q - of_i.start, p - of_j.start) for p, q in both]
+
+    x, probed = cells_of(steps_right, row_idx, of_j.start, len(of_j), row_idx, of_i.start, len(of_i), cut)
+    begin = cut - x, x
+    p, q = of_j.start + x, of_i.start + cut - x
+    _, passed = cells_of(matches, row_idx, p, of_j.stop, row_idx, q, of_i.stop, part)
+    merged = ((y, x + 1) if row_idx[of_j[x]] <= row_idx[of_i[y]] else (y + 1, x) for y, x in passed)
+    return [*((y + 1, x) for y, x in probed), begin], [begin, *merged]
