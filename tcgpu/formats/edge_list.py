@@ -30,18 +30,10 @@ import numpy as np
 from tcgpu import clean
 from tcgpu.errors import FormatError, GraphError
 from tcgpu.files import Text
+from tcgpu.foreign_graphs import UNNAMED, pairs_of_ends
 from tcgpu.formats import scan
 from tcgpu.formats.vertices import ALWAYS_ALLOWED, MAX_PER_EDGE, check_count, check_memory, check_most
 
-# names of the columns of an edge's two ends, in lower case, without punctuation and a final "id" or "node"
-END_NAMES = (
-    ("source", "target"), ("source", "destination"), ("source", "dest"), ("src", "dst"), ("src", "dest"),
-    ("src", "tgt"), ("from", "to"), ("u", "v"), ("i", "j"), ("v1", "v2"), ("id1", "id2"), ("node1", "node2"),
-    ("vertex1", "vertex2"), ("row", "col"), ("row", "column"),
-)  # fmt: skip
-UNNAMED = ["", "0", "1"]  # how pandas names an index and two columns that have no names
-
-_SUFFIX = re.compile(r"(?<=.)(?:node|vertex)?(?:id|idx)?\Z")
 _FIRST = re.compile(rb"\s*(\"?)\d+\1([ \t]*)([,;]?)")  # the first number of a line, and what separates it from the next
 _SNAP = re.compile(rb"[#%]\s*Nodes:\s*(\d{1,18})\s+Edges:\s*(\d{1,18})\b")
 _KONECT = re.compile(rb"%\s*(sym|asym|bip)\s+([a-z]+)\s*\Z")
@@ -189,7 +181,7 @@ def _column_names(line):
     if not splits:
         return None, 0
     # a comma may be part of a name between tabs: use the split that gives two ends, else the first one
-    names, delimiter = next((split for split in splits if _pairs(split[0])), splits[0])
+    names, delimiter = next((split for split in splits if pairs_of_ends(split[0])), splits[0])
     named = any(names) and all(map(_is_name, names[:2])) or names == UNNAMED and delimiter in b",;"
     return (names, delimiter) if named else (None, 0)
 
@@ -215,14 +207,6 @@ def _split(line, delimiter):
     return [cell.strip().strip("'") for cell in cells]
 
 
-def _pairs(names):
-    """Which of END_NAMES are among these names of columns; and the columns of each: a list of (first, second)."""
-    short = [_SUFFIX.sub("", re.sub(r"[\W_]", "", name.casefold()), count=1) for name in names]
-    found = [pair for pair in END_NAMES if set(short).issuperset(pair)] or [("0", "1")] * (names == UNNAMED)
-    return [(a, b) for pair in found for a, first in enumerate(short) if first == pair[0]
-            for b, second in enumerate(short) if second == pair[1]]  # fmt: skip
-
-
 def _find_ends(text, at, head, columns):
     """Set where the edges begin, and the columns of an edge's two ends, from the first line that is no comment."""
     line = text.line(at, b" \r")[0]  # a tab at an end delimits an empty cell
@@ -231,7 +215,7 @@ def _find_ends(text, at, head, columns):
     if columns is not None:
         names, *pairs, delimiter = _find_columns(text, at, line, columns)
     elif names:
-        pairs = _pairs(names)
+        pairs = pairs_of_ends(names)
         shown = "a line of column names"
         if len(pairs) > 1:
             raise text.error(
@@ -248,7 +232,7 @@ def _find_ends(text, at, head, columns):
     else:
         named, _ = _column_names(head.comment.lstrip(b"#%/ \t"))
         cells, delimiter = next(((cells, ord(mark)) for cells, mark in _splits(line) if len(cells) > 1), ([], 0))
-        pairs = _pairs(named) if named and len(named) == len(cells) else []
+        pairs = pairs_of_ends(named) if named and len(named) == len(cells) else []
     if names:
         head.named, head.widest = True, len(names)
         if len(names) == 3 and re.fullmatch(rf"{_COUNT}\d{{1,10}}", names[2]):

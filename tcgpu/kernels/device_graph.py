@@ -14,20 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tcgpu import clean
-from tcgpu.arrays import locked
+from tcgpu.arrays import locked, unmasked
 from tcgpu.engines import runtime
+from tcgpu.foreign_graphs import check_relabel
 from tcgpu.gpu_costs import MOSTLY_NEW, RANKED_AHEAD, SHORT_COLUMN, SMALL, SMALL_TALLIES, TWO_LENGTHS
 from tcgpu.graph import (
     Graph,
     GraphError,
     as_graph,
-    check_relabel,
     check_sparse,
     checked_marks,
     edge_arrays,
     known_count,
     known_order,
-    unmasked,
 )
 from tcgpu.kernels import buckets, enough_blocks, fitting, orientation, run
 from tcgpu.kernels.device import columns
