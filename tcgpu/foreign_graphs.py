@@ -124,32 +124,30 @@ def pairs_of_ends(names):
 
 
 def _numbered(u, v):
-    """As `number_names`, of names in any arrays or lists, or in pairs if v is None; None if all ends are numbers."""
-    ends = [_as_list(u, 2, "u")] if v is None else [_as_list(u, 1, "u"), _as_list(v, 1, "v")]
-    if all(some is None for some in ends):
+    """As `number_names`, of names in arrays or lists, or in pairs if v is None; None if there are only numbers."""
+    if v is None and isinstance(u, (list, tuple)) and all(isinstance(p, (list, tuple)) and len(p) == 2 for p in u):
+        u, v = zip(*u, strict=True) if len(u) else ((), ())
+    elif v is None and isinstance(u, np.ndarray) and u.shape[1:] == (2,):
+        u, v = u.T
+    given = () if v is None else ((u, _names(u, "u")), (v, _names(v, "v")))
+    if all(names is None for _, names in given):
         return None
-    if v is None:
-        wrong = [pair for pair in ends[0] if not isinstance(pair, (tuple, list)) or len(pair) != 2]
-        if wrong:
-            raise GraphError(f"an edge in a list is a pair, not {wrong[0]!r}")
-        return number_names(*zip(*ends[0], strict=True))
-    listed = zip((u, v), ends, strict=True)
-    return number_names(*(np.asarray(given).tolist() if some is None else some for given, some in listed))
+    return number_names(*(np.asarray(ends).tolist() if names is None else names for ends, names in given))
 
 
-def _as_list(values, dimensions, what):
-    """Names as a list; None if the values are numbers. NumPy makes text of all in [1, "a"]: a list is left as it is."""
+def _names(values, what):
+    """The values as a list; None if they are numbers. NumPy makes text of all in [1, "a"]: a list is left as it is."""
+    listed = isinstance(values, (list, tuple))
     if hasattr(values, "__cuda_array_interface__"):
         return None
-    listed = isinstance(values, (list, tuple))
     values = values if listed else unmasked(values, what)
     try:
         array = np.asarray(values)
     except ValueError:  # items of different lengths
         return list(values)
-    if not listed or not array.size or array.dtype.kind in "biu" and array.ndim == dimensions:
-        return array.tolist() if array.dtype.kind in "OSTU" else None
-    return list(values)
+    if listed and array.size and (array.ndim > 1 or array.dtype.kind not in "biu"):
+        return list(values)
+    return array.tolist() if array.dtype.kind in "OSTU" else None
 
 
 def number_names(u, v):
