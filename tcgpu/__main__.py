@@ -354,7 +354,7 @@ def trace(arguments):
             f"-o takes a file that ends in {', '.join(PICTURES)}, .html or .trace, not {arguments.output!r}"
         )
     from tcgpu.errors import needing
-    from tcgpu.files import replacing
+    from tcgpu.files import given_file, replacing
     from tcgpu.insight import Traces
 
     if arguments.by != "time" or (arguments.output and not arguments.output.endswith(".trace")):
@@ -366,7 +366,8 @@ def trace(arguments):
     with progress(arguments, f"opening {arguments.file}" if arguments.open else f"tracing {graph.m:,} edges"):
         options = {"gpu": arguments.gpu, "order": arguments.order, "max_seconds": arguments.max_seconds}
         if arguments.open:
-            traces = Traces([tcgpu.load_trace("/dev/stdin" if arguments.file == "-" else arguments.file)])
+            path = given_file(sys.stdin.buffer) if arguments.file == "-" else arguments.file
+            traces = Traces([tcgpu.load_trace(path)])
         else:
             traces = tcgpu.trace(graph, names, **options, **_assignments(arguments.knob))
         output = arguments.output or ""

@@ -215,9 +215,10 @@ def _format(path, name):
         if name not in FORMATS:
             raise GraphError(unknown("format", name, FORMATS))
         return FORMATS[name]
-    if os.path.isdir(path) or path.endswith(("/", os.sep)):
+    given = isinstance(path, GivenFile)
+    if not given and (os.path.isdir(path) or path.endswith(("/", os.sep))):
         return FOLDER
-    if by_ending := _by_ending(path) or ("edges" if isinstance(path, GivenFile) else None):
+    if by_ending := _by_ending(path) or ("edges" if given else None):
         return FORMATS[by_ending]
     ending = _ending(path)
     known = "; ".join(f"{name}: {' '.join(f.endings) or 'a folder'}" for name, f in FORMATS.items())

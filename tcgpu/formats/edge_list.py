@@ -116,14 +116,14 @@ def _read_numbers(text, base, n, columns):
 def _read_names(text, columns, error):
     """The edges between names, as `read_edges`; the error of reading them as numbers, if all of them are numbers."""
     u, v, width, delimiter = [], [], 0, " "
-    try:
-        lines = [(at, line.decode()) for at, line in text.lines(text.start) if line]
-    except UnicodeDecodeError:
-        raise error from None
-    for at, line in lines:
-        comment = line.startswith(("#", "%", "//"))
-        if comment and not width:
+    for at, line in text.lines(text.start):
+        comment = line.startswith((b"#", b"%", b"//"))
+        if not line or comment and not width:
             continue
+        try:
+            line = line.decode()
+        except UnicodeDecodeError:
+            raise text.error(at, "names of vertices are text in UTF-8") from None
         if not width:
             delimiter = next((mark for mark in "\t;," if mark in line), " ")
         cells = _split(line, delimiter)
