@@ -41,7 +41,7 @@ _STREAMS = {
     ".xz": (lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), 4),
     ".zst": (lambda: zstandard().ZstdDecompressor().decompressobj(), None),
 }
-_BEGINNINGS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}  # of a file
+_BEGINNINGS = {b"\x1f\x8b": ".gz", b"BZh91AY": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}  # of a file
 _CORRUPT = (OSError, EOFError, zlib.error, *([lzma.LZMAError] if lzma else []))
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXCERPT = 60  # characters of a wrong line that a message shows

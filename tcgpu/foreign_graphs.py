@@ -23,6 +23,7 @@ UNNAMED = ["", "0", "1"]  # how pandas names an index and two columns that have 
 
 # a method that tables of pandas, Polars or PyArrow have: their columns are taken by name
 TABLES = "iterrows", "get_column", "column_names"
+ARRAYS = "__array__", "__dlpack__", "__cuda_array_interface__"
 _SUFFIX = re.compile(r"(?<=.)(?:node|vertex)?(?:id|idx)?\Z")
 NOT_SQUARE = (
     "an adjacency matrix is square; if rows and columns of A are two sets of vertices, "
@@ -35,11 +36,11 @@ def type_name(thing):
     return f"{type(thing).__module__}.{type(thing).__qualname__}".removeprefix("builtins.")
 
 
-def no_columns(thing):
-    """The error about `Graph(thing)`, which names what makes a Graph of it."""
+def not_here(thing):
+    """The error about a graph or a path where columns or edges are expected; it names what makes a Graph of it."""
     makers = {"tocoo": "Graph.from_scipy", "adj": "Graph.from_networkx", "startswith": "tcgpu.read"}
     maker = next((maker for method, maker in makers.items() if hasattr(thing, method)), "Graph.from_edges")
-    return GraphError(f"Graph(col_ptr, row_idx) takes columns; {maker} makes a graph of a {type_name(thing)}")
+    return GraphError(f"{maker} makes a graph of a {type_name(thing)}; Graph(col_ptr, row_idx) takes columns")
 
 
 def check_relabel(n, labels=None):
@@ -57,10 +58,14 @@ def edges_of(u, v, n, labels, relabel):
     if v is None and (known := _of_library(u)):
         u, v, vertices, names = known
         n, labels = vertices if n is None else n, names if labels is None else labels
-    elif v is None and not (isinstance(u, (list, tuple)) or hasattr(u, "__array__") or hasattr(u, "__dlpack__")):
-        raise GraphError(
-            f"cannot make a graph of a {type_name(u)}; give a Graph, a NetworkX graph, a SciPy sparse matrix, edge "
-            "arrays (u, v) or (u, v, n), a list of pairs, or a table of two columns; files go through tcgpu.read"
+    elif v is None and not (isinstance(u, (list, tuple)) or any(hasattr(u, name) for name in ARRAYS)):
+        raise (
+            not_here(u)
+            if hasattr(u, "adj") or hasattr(u, "tocoo")
+            else GraphError(
+                f"cannot make a graph of a {type_name(u)}; give a Graph, a NetworkX graph, a SciPy sparse matrix, edge "
+                "arrays (u, v) or (u, v, n), a list of pairs, or a table of two columns; files go through tcgpu.read"
+            )
         )
     if relabel:
         check_relabel(n, labels)
@@ -72,7 +77,7 @@ def _of_library(thing):
     labels = None
     if any(hasattr(thing, name) for name in (*TABLES, "__arrow_c_stream__")):
         return *_ends_in(thing), None, None
-    if hasattr(thing, "edge_index"):  # PyG
+    if hasattr(thing, "num_nodes") and hasattr(thing, "edge_index"):  # PyG
         return *thing.edge_index, thing.num_nodes, None
     if hasattr(thing, "get_edgelist"):  # igraph
         pairs, vertices = thing.get_edgelist(), range(thing.vcount())

@@ -96,9 +96,9 @@ class Graph:
         validate: bool = True,
     ) -> None:
         if row_idx is None:
-            from tcgpu.foreign_graphs import no_columns
+            from tcgpu.foreign_graphs import not_here
 
-            raise no_columns(col_ptr)
+            raise not_here(col_ptr)
         self._col_ptr = _held(_integers(col_ptr, "col_ptr"), np.int64)
         row_idx = _integers(row_idx, "row_idx")
         if row_idx.dtype != np.int32 and row_idx.size:

@@ -215,6 +215,8 @@ class Networkit:
 class GraphTool:
     """The interface of graph_tool.Graph, with weights."""
 
+    edge_index = None  # a property map, not edges as in PyG
+
     def __init__(self, vertices, pairs):
         self.get_vertices = lambda: np.array(vertices)
         self.get_edges = lambda: np.array([(*pair, 7) for pair in pairs]).reshape(-1, 3)
@@ -269,6 +271,7 @@ def test_every_format_of_scipy(kind, make):
     [
         (lambda: Graph(nx.path_graph(3)), r"Graph\.from_networkx makes a graph of a networkx\.classes\.graph\.Graph"),
         (lambda: Graph(sp.csr_array((3, 3))), r"Graph\.from_scipy makes a graph of a scipy\.sparse\._csr\.csr_array"),
+        (lambda: Graph.from_edges(nx.path_graph(3)), r"Graph\.from_networkx makes a graph of a networkx\S*Graph"),
         (lambda: Graph("a.txt"), r"tcgpu\.read makes a graph of a str"),
         (lambda: Graph(pd.DataFrame()), r"Graph\.from_edges makes a graph of a pandas\.\S*DataFrame"),
         (lambda: tcgpu.count(itertools.count()), r"cannot make a graph of a itertools\.count; give a Graph"),
