@@ -29,7 +29,7 @@ STDOUT = "/dev/stdout"
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # not SIGINT, which raises
 PICTURES = (".png", ".svg", ".pdf")
 LISTED = "`tcgpu methods` lists them; one of your own is FILE.py:NAME"
-FORMATS = "mtx, edges, metis, npz or folder (default: by the file's name)"
+FORMATS = "mtx, edges, metis, npz, npy, parquet or folder (default: by the file's name)"
 KEYWORD = r"(?<![\w./-])(\w+)=('[^']*'|\"[^\"]*\"|\([^)]*\)|\w*)(?![\w./])"  # of Python, in a message
 STARVED = "can't start new thread", "can't allocate", "failed to map segment", "Cannot allocate memory"
 
@@ -353,7 +353,7 @@ def trace(arguments):
             f"-o takes a file that ends in {', '.join(PICTURES)}, .html or .trace, not {arguments.output!r}"
         )
     from tcgpu.errors import needing
-    from tcgpu.files import replacing
+    from tcgpu.files import given_file, replacing
     from tcgpu.insight import Traces
 
     if arguments.by != "time" or (arguments.output and not arguments.output.endswith(".trace")):
@@ -365,7 +365,8 @@ def trace(arguments):
     with progress(arguments, f"opening {arguments.file}" if arguments.open else f"tracing {graph.m:,} edges"):
         options = {"gpu": arguments.gpu, "order": arguments.order, "max_seconds": arguments.max_seconds}
         if arguments.open:
-            traces = Traces([tcgpu.load_trace(arguments.file)])
+            path = given_file(sys.stdin.buffer) if arguments.file == "-" else arguments.file
+            traces = Traces([tcgpu.load_trace(path)])
         else:
             traces = tcgpu.trace(graph, names, **options, **_assignments(arguments.knob))
         output = arguments.output or ""
@@ -424,9 +425,8 @@ def _read(arguments):
     if path == "-":
         path, format = "/dev/stdin", format or "edges"
     begin = time.perf_counter()
-    with progress(arguments, f"reading {path}"):
-        options = {name: getattr(arguments, name) for name in ("base", "n", "relabel", "columns")}
-        graph = formats.read(path, format, **options)
+    options = {name: getattr(arguments, name) for name in ("base", "n", "relabel", "columns")}
+    graph = formats.read(path, format, progress=arguments.progress or None, **options)
     return graph, time.perf_counter() - begin
 
 
@@ -520,7 +520,7 @@ def _parser():
     option = _command(commands, truss, file="--format", simulator=True)
     option("--k", metavar="K", type=int, help="which truss, 2 or more (default: count the edges of every one)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
-    option("-o", "--output", metavar="OUT", help="where to write the truss")
+    option("-o", "--output", metavar="OUT", help="where to write the truss; - is stdout")
     option("--to", metavar="F", help=FORMATS)
 
     _command(commands, info, file="--format")
@@ -548,7 +548,7 @@ def _parser():
     option("--methods", metavar="M,M", help=f"which methods; {LISTED} (default: the fastest here)")
     option("--engine", metavar="E", help="gpu, webgpu, sim or cpu (default: the first of each method that is here)")
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
-    option("-o", "--output", metavar="FILE", help="where to write the record")
+    option("-o", "--output", metavar="FILE", help="where to write the record; - is stdout")
 
     gpu = {"metavar": "NAME", "default": "NVIDIA H200", "help": "NVIDIA H200 (default), NVIDIA H100 or Tesla T4"}
     option = _command(commands, trace, file="--format", simulator=True)
@@ -603,7 +603,7 @@ def _command(commands, function, *, file=None, simulator=False, json=True):
         option(file, dest="format", metavar="F", help=FORMATS)
         option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
         option("--n", metavar="N", type=int, help="the number of vertices (default: as the file says)")
-        text = "an edge list's vertices are those that occur (default), or all up to the largest (with --base or --n)"
+        text = "an edge list's vertices are those that occur (default), also with names, or all up to the largest"
         option("--relabel", action=argparse.BooleanOptionalAction, help=text)
         text = "which two columns of an edge list are the ends of an edge: numbers, from 0 on, or names"
         option("--columns", metavar="A,B", type=_columns, help=text)

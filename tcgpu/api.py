@@ -254,7 +254,7 @@ def opened(graph):
         return graph
     from tcgpu import formats
 
-    return formats.read(graph)
+    return formats.read(graph, progress=False)  # inside of a verb's own bar
 
 
 def _listed(graph, chunks, progress):

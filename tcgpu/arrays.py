@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu.errors import GraphError
+
 
 class CleanColumns(NamedTuple):
     """Sorted columns, how many edges of each kind were dropped, and the length of the longest column."""
@@ -70,3 +72,18 @@ def locked(array):
         array = array.copy()
         array.flags.writeable = False
         return array
+
+
+def unmasked(values, what):
+    """Return the values; GraphError if they have masked entries, as in NumPy, or missing ones, as in Arrow and Polars.
+
+    The caller must leave these out: a mask of `u` alone does not say which entries of `v` to drop.
+    """
+    if isinstance(values, np.ndarray):
+        count, kind = np.count_nonzero(getattr(values, "mask", False)), "masked"  # numpy.ma is slow to import
+    else:
+        count, kind = getattr(values, "null_count", 0), "missing"
+        count = np.sum(np.asarray(count() if callable(count) else count))  # of a table of Polars, one for each column
+    if count:
+        raise GraphError(f"{what} has {count} {kind} entries; leave them out first, in both ends of the edges")
+    return values

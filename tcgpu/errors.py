@@ -17,6 +17,7 @@ SMALLER = (
     "device_memory='1GB'"
 )
 LAB = "anywidget", "ipywidgets", "matplotlib", "scipy", "traitlets"  # what the extra `lab` brings
+FILES = "pyarrow", "zstandard"  # and the extra `files`
 
 
 class TcgpuError(Exception):
@@ -74,7 +75,7 @@ def roomy(function: Function, name: str = "") -> Function:
 
 @contextmanager
 def needing(what: str) -> Iterator[None]:
-    """Raise MissingPackage, with the way to install it, if the `with` imports a package of LAB that is not there.
+    """Raise MissingPackage, with the way to install it, if the `with` imports a package of an extra that is not there.
 
     what: begins the sentence: what needs the package.
     """
@@ -82,6 +83,7 @@ def needing(what: str) -> Iterator[None]:
         yield
     except ImportError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in LAB:
+        if package not in LAB + FILES:
             raise
-        raise MissingPackage(f"{what} needs {package}, which is not installed: pip install 'tcgpu[lab]'") from None
+        extra = "files" if package in FILES else "lab"
+        raise MissingPackage(f"{what} needs {package}, which is not installed: pip install 'tcgpu[{extra}]'") from None

@@ -7,26 +7,29 @@ file is truncated, the system ends the process (SIGBUS). To replace such a file,
 
 import bz2
 import gzip
+import io
 import mmap
 import os
 import re
 import secrets
 import shutil
 import stat
+import sys
 import zlib
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
-from tcgpu.errors import FormatError, GraphError
+from tcgpu.errors import FormatError, GraphError, needing
 
 try:
     import lzma
 except ImportError:  # Python in a browser has none
     lzma = None
 
-COMPRESSIONS = (".gz", ".bz2", ".xz")
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 NEWLINE = ord("\n")
 MAX_COPIED = 1 << 28  # bytes; a larger file is mapped
 BLOCK = 1 << 20  # compressed bytes read at a time
@@ -36,14 +39,37 @@ _STREAMS = {
     ".gz": (lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), 1),
     ".bz2": (bz2.BZ2Decompressor, None),
     ".xz": (lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), 4),
+    ".zst": (lambda: zstandard().ZstdDecompressor().decompressobj(), None),
 }
+_BEGINNINGS = {b"\x1f\x8b": ".gz", b"BZh91AY": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}  # of a file
 _CORRUPT = (OSError, EOFError, zlib.error, *([lzma.LZMAError] if lzma else []))
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXCERPT = 60  # characters of a wrong line that a message shows
 
 
+class GivenFile(str):
+    """The name of an open file that a caller gave, in place of a path; `content` has the bytes that were left in it."""
+
+
+def given_file(file):
+    """A GivenFile of an open file, of text or bytes. A file without a name is called by its type."""
+    name, content = getattr(file, "name", None), file.read()
+    given = GivenFile(name if isinstance(name, str) else f"<{type(file).__name__}>")
+    given.content = content.encode() if isinstance(content, str) else content
+    return given
+
+
+def zstandard():
+    """The package zstandard."""
+    with needing("a file that ends in .zst"):
+        import zstandard
+    return zstandard
+
+
 def as_text(path):
     """A path as text; GraphError if it cannot be the path of a file."""
+    if isinstance(path, GivenFile):
+        return path
     path = os.fsdecode(path)
     if "\0" in path:
         raise GraphError(f"{path!r} is not the path of a file: there is a zero byte in it")
@@ -59,12 +85,22 @@ def compression(path):
 
 
 def contents(path):
-    """All bytes of a file, decompressed; a large uncompressed file is mapped instead of read."""
-    ending = compression(path)
-    with open_plain(path) as file:
+    """All bytes of a file, decompressed; a large uncompressed file is mapped instead of read.
+
+    Where no ending says so, as of a pipe, the first bytes tell that a file is compressed.
+    """
+    given = isinstance(path, GivenFile)
+    ending = None if given else compression(path)
+    with nullcontext() if given else open_plain(path) as file:
         try:
-            return _decompress(file, *_STREAMS[ending]) if ending else _read_or_map(file, path)
-        except _CORRUPT as error:
+            if ending is None:
+                content = path.content if given else _read_or_map(file, path)
+                ending = next((name for begin, name in _BEGINNINGS.items() if content[: len(begin)] == begin), None)
+                if ending is None:
+                    return content
+                file = io.BytesIO(content)
+            return _decompress(file, *_STREAMS[ending])
+        except (*_CORRUPT, getattr(sys.modules.get("zstandard"), "ZstdError", OSError)) as error:
             problem = f"not a whole {ending} file: {error}" if ending else f"cannot be read: {_reason(error)}"
             raise FormatError(f"{path}: {problem}") from None
 
@@ -191,8 +227,12 @@ def replacing(path):
 
     Until then it is a file without a name, or with a temporary one, in the same folder, so that no program reads half a
     file. The new file has the mode and, if the system allows it, the owner and group of the old one. A pipe, a device
-    and a file that this process has open (/dev/stdout, /dev/fd/3) are written to directly.
+    and a file that this process has open (/dev/stdout, /dev/fd/3, or the open file itself) are written to directly.
     """
+    if hasattr(path, "write"):  # an open file, of bytes or text
+        text = SimpleNamespace(write=lambda data: path.write(bytes(data).decode()))
+        yield text if hasattr(path, "encoding") else path
+        return
     path = as_text(path)
     with _naming_the_file(path):
         target, number = os.path.realpath(path), _open_file(path)
@@ -323,6 +363,8 @@ def _compressed(file, path):
     ending = compression(path)
     if ending == ".gz":  # no name and no date inside: the same graph gives the same bytes
         return gzip.GzipFile("", "wb", fileobj=file, compresslevel=6, mtime=0)
+    if ending == ".zst":
+        return zstandard().ZstdCompressor().stream_writer(file, closefd=False)
     return {".bz2": bz2.open, ".xz": lzma.open}[ending](file, "wb") if ending else nullcontext(file)
 
 

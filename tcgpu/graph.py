@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from tcgpu import clean
-from tcgpu.arrays import bincount, is_locked, locked, repeat
+from tcgpu.arrays import bincount, is_locked, locked, repeat, unmasked
 from tcgpu.errors import GraphError, MethodError, needing, roomy
 from tcgpu.suggest import unknown
 
@@ -88,7 +88,7 @@ class Graph:
     def __init__(
         self,
         col_ptr: Any,
-        row_idx: Any,
+        row_idx: Any = None,
         *,
         labels: Labels = None,
         name: str | None = None,
@@ -96,6 +96,10 @@ class Graph:
         cleaned: Cleaned | None = None,
         validate: bool = True,
     ) -> None:
+        if row_idx is None:
+            from tcgpu.foreign_graphs import not_here
+
+            raise not_here(col_ptr)
         self._col_ptr = _held(_integers(col_ptr, "col_ptr"), np.int64)
         row_idx = _integers(row_idx, "row_idx")
         if row_idx.dtype != np.int32 and row_idx.size:
@@ -134,13 +138,15 @@ class Graph:
         u, v
             Integers: lists, NumPy, Arrow or pandas columns, and device arrays of any library that has DLPack or
             `__cuda_array_interface__`. Floats are refused, even whole ones, and so are arrays with masked entries.
-            Without `v`, `u` is one array of shape (edges, 2).
+            Without `v`, `u` is a list of pairs, one array of shape (edges, 2), a graph of igraph, networkit, graph-tool
+            or PyG, or a table, of pandas or Arrow: its columns named source and target, or alike, or its only two.
         n
             The number of vertices; by default the largest number plus one. The default is refused, before memory is
             allocated, if it is more than 64 vertices for each end of an edge, and more than 4 million.
         relabel
-            The numbers are ids, any integers of 64 bits; the vertices are those that occur, in ascending order, and
-            `graph.ids[v]` is the id of vertex v (`graph.ids` is None if every id equals its vertex number).
+            The ends are ids, any integers of 64 bits, or names: text, or all else that can be hashed, but floats. The
+            vertices are those that occur, in ascending order, and `graph.labels[v]` is the id or name of vertex v; so
+            is `graph.ids[v]` if they are integers (both are None if every id equals its vertex number).
         order
             Number the vertices in this order at once, which saves the second sort of `ordered`. Degrees then include
             repeated edges.
@@ -150,11 +156,14 @@ class Graph:
         >>> Graph.from_edges([0, 1, 2], [1, 2, 0])
         <Graph: 3 vertices, 3 edges, 1.00 nonzeros per column (at most 2), natural order; nothing dropped>
         """
+        if relabel or v is None and not isinstance(u, (list, np.ndarray)):
+            from tcgpu.foreign_graphs import edges_of
+
+            u, v, n, labels = edges_of(u, v, n, labels, relabel)
         if v is None:
             u, v = two_columns(u)
         u, v = _same_type(_integers(u, "u"), _integers(v, "v"))
-        if relabel:
-            check_relabel(n, labels)
+        if relabel and n is None:
             u, v, n, names = clean.compact(u, v)
             labels = names if names is None else locked(names)
         n = _vertex_count(n, u, v)
@@ -460,6 +469,7 @@ def as_graph(thing: Any, order: Order = "natural") -> Graph:
         A Graph or DeviceGraph, a NetworkX graph, a SciPy sparse matrix; edges as a tuple `(u, v)` or `(u, v, n)` of
         arrays or sequences, a list of pairs, or an array of shape (edges, 2). A tuple of two is always `(u, v)`, a list
         always holds pairs. A square array is refused, even of shape (2, 2): it may be a dense adjacency matrix.
+        Whatever else `Graph.from_edges` takes, a table say.
     """
     if isinstance(thing, Graph):
         return thing.ordered(order)
@@ -481,11 +491,7 @@ def as_graph(thing: Any, order: Order = "natural") -> Graph:
                 f"an array A of shape {tuple(thing.shape)} may be a dense adjacency matrix: if it is, give "
                 "scipy.sparse.csr_array(A); if its rows are edges, Graph.from_edges(A)"
             )
-        return Graph.from_edges(thing, order=order)
-    raise GraphError(
-        f"cannot make a graph of a {type(thing).__name__}; give a Graph, a NetworkX graph, a SciPy sparse matrix, "
-        "edge arrays (u, v) or (u, v, n), or a list of pairs; files go through tcgpu.read"
-    )
+    return Graph.from_edges(thing, order=order)
 
 
 def checked_edges(u, v, n=None):
@@ -518,21 +524,6 @@ def _held(array, dtype):
     return array if array.dtype == dtype and is_locked(array) else locked(array.astype(dtype))
 
 
-def unmasked(values, what):
-    """Return the values; GraphError if they have masked entries, as in NumPy, or missing ones, as in Arrow and Polars.
-
-    The caller must leave these out: a mask of `u` alone does not say which entries of `v` to drop.
-    """
-    if isinstance(values, np.ndarray):
-        count, kind = np.count_nonzero(getattr(values, "mask", False)), "masked"  # numpy.ma is slow to import
-    else:
-        count, kind = getattr(values, "null_count", 0), "missing"
-        count = np.sum(np.asarray(count() if callable(count) else count))  # of a table of Polars, one for each column
-    if count:
-        raise GraphError(f"{what} has {count} {kind} entries; leave them out first, in both ends of the edges")
-    return values
-
-
 def checked_marks(keep, m):
     """Return the array `keep`; GraphError if it does not have a bool for each of m edges."""
     if keep.dtype != bool and keep.size:
@@ -543,12 +534,6 @@ def checked_marks(keep, m):
     if keep.shape != (m,):
         raise GraphError(f"there is a mark for each of {m:,} edges, not an array of {keep.shape}")
     return keep
-
-
-def check_relabel(n, labels=None):
-    """Refuse `relabel=True` together with `n` or `labels`."""
-    if n is not None or labels is not None:
-        raise GraphError("relabel=True numbers and names the vertices by itself, without n and labels")
 
 
 def known_count(n):
@@ -575,7 +560,9 @@ def _integers(values, what):
         return np.empty(0, np.int32)
     if values.dtype.kind not in "iu":
         size = " of at most 64 bits" if values.dtype == object else ""
-        raise GraphError(f"{what} must hold whole numbers{size}, not {values.dtype}")
+        names = values.dtype.kind in "OSTU" and what in "uv"
+        way = "; Graph.from_edges(..., relabel=True) takes names" if names else ""
+        raise GraphError(f"{what} must hold whole numbers{size}, not {values.dtype}{way}")
     if values.ndim != 1:
         raise GraphError(f"{what} must be one-dimensional, not of shape {values.shape}")
     return np.ascontiguousarray(values, values.dtype.newbyteorder("="))

@@ -582,7 +582,7 @@ def test_progress_at_a_terminal(k5, capsys, monkeypatch):
         def isatty(self):
             return True
 
-    def slow_read(*args, own=formats.read, **kwargs):
+    def slow_text(*args, own=formats.edge_list.Text, **kwargs):
         until = time.monotonic() + 60
         while sys.stderr.getvalue().count("\rtcgpu: reading ") <= 3 and time.monotonic() < until:
             time.sleep(0.01)
@@ -592,7 +592,7 @@ def test_progress_at_a_terminal(k5, capsys, monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE", 60)
     assert command_line.main(["count", k5]) == 0
     assert "reading" not in sys.stderr.getvalue(), "a quick read is no news"
-    monkeypatch.setattr(formats, "read", slow_read)
+    monkeypatch.setattr(formats.edge_list, "Text", slow_text)
     monkeypatch.setattr(progress, "PATIENCE", 0.01)
     monkeypatch.setattr(bar, "REFRESH", 0.01)
     assert command_line.main(["count", k5]) == 0

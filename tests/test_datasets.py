@@ -196,7 +196,7 @@ def test_bundled_graphs(row):
 
 
 def test_bundled_graphs_cover_the_formats():
-    assert {row["format"] for row in BUNDLED} == set(formats.FORMATS)
+    assert {row["format"] for row in BUNDLED} == {name for name, format in formats.FORMATS.items() if format.write}
     assert {".gz", ".bz2", ".xz"} <= {formats.compression(row["file"]) for row in BUNDLED}
     headers = {
         datasets.data_path("graphs", row["file"]).read_text().split("\n")[0]

@@ -334,7 +334,7 @@ def test_a_dense_matrix_is_refused_with_the_way_out(size, dtype):
     matrix = np.ones((size, size), dtype)
     with pytest.raises(GraphError, match=r"may be a dense adjacency matrix: .*scipy\.sparse\.csr_array\(A\)"):
         tcgpu.count(matrix)
-    with pytest.raises(GraphError, match=r"not a ndarray; scipy\.sparse\.csr_array\(A\)"):
+    with pytest.raises(GraphError, match=r"not a numpy\.ndarray; scipy\.sparse\.csr_array\(A\)"):
         Graph.from_scipy(matrix)
     assert tcgpu.count(sp.csr_array(matrix)) == (0, 0, 0, 1, 4)[size]
 

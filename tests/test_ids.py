@@ -190,9 +190,10 @@ def test_invalid_numbers_of_vertices_are_refused(make, n):
         make(np.array([0]), np.array([1]), n)
 
 
-def test_ids_of_more_than_64_bits_are_refused():
+def test_ids_of_more_than_64_bits_are_names():
     with pytest.raises(GraphError, match="whole numbers of at most 64 bits"):
-        Graph.from_edges([2**64], [1], relabel=True)
+        Graph.from_edges([2**64], [1])
+    assert list(Graph.from_edges([2**64], [1], relabel=True).labels) == [1, 2**64]
     with pytest.raises(GraphError, match="without n and labels"):
         Graph.from_edges([5], [1], relabel=True, labels=["a", "b"])
 

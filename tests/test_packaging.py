@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import tcgpu
-from tcgpu.errors import LAB
+from tcgpu.errors import FILES, LAB
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -59,13 +59,14 @@ def test_the_core_needs_no_gpu_no_browser_and_no_notebook():
 
 
 def test_what_is_imported_is_declared():
-    """The core's packages are dependencies, those of pictures and widgets are in `lab`; the rest is optional."""
+    """The core's packages are dependencies, those of pictures and widgets are in `lab`, of files in `files`."""
     names = {name for path in (ROOT / "tcgpu").rglob("*.py") for name in imported(ast.parse(path.read_text()))}
     foreign = names - set(sys.stdlib_module_names) - {"tcgpu"}
     core, lab = set(versions(PROJECT["dependencies"])) | {"llvmlite"}, set(LAB)  # llvmlite comes with Numba
     of_extras = {"cuda", "cupy", "distributed", "wgpu"}
     of_browsers = {"js", "pyodide"}
-    assert foreign == core | lab | of_extras | of_browsers
+    assert foreign == core | lab | set(FILES) | of_extras | of_browsers
+    assert set(versions(EXTRAS["files"])) == set(FILES)
     assert lab - {"traitlets"} <= set(versions(EXTRAS["lab"]))  # which ipywidgets brings
 
 

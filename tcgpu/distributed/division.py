@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tcgpu.arrays import unmasked
 from tcgpu.distributed import divided, worker
 from tcgpu.distributed.executors import LOSSES, RESTARTS, gpu_names
 from tcgpu.distributed.groups import GpuGroup, nccl
@@ -29,7 +30,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import GraphError, WorkerLost
 from tcgpu.gpu_costs import DIVIDED_EDGES
-from tcgpu.graph import edge_arrays, unmasked
+from tcgpu.graph import edge_arrays
 from tcgpu.kernels import fitting
 from tcgpu.kernels.own_columns import own_columns
 

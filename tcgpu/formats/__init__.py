@@ -1,4 +1,6 @@
-"""Graphs in files: Matrix Market, edge lists, METIS, `.npz` and memory-mapped folders; also `.gz`, `.bz2`, `.xz`.
+"""Graphs in files: Matrix Market, edge lists, METIS, `.npz` and memory-mapped folders; pairs in `.npy` and Parquet.
+
+All but folders may be compressed: `.gz`, `.bz2`, `.xz`, `.zst`. An open file may stand in place of a path.
 
 A file is read whole or refused: FormatError names the file, the line (for arrays the member), and what was expected.
 A file is written whole or not at all.
@@ -13,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from tcgpu.errors import GraphError, roomy
-from tcgpu.files import COMPRESSIONS, as_text, compression, replacing, replacing_folder
-from tcgpu.formats import binary, edge_list, matrix_market, metis
+from tcgpu.files import COMPRESSIONS, GivenFile, as_text, compression, given_file, replacing, replacing_folder
+from tcgpu.formats import binary, edge_list, matrix_market, metis, pairs
 from tcgpu.graph import Graph, as_graph, known_count
+from tcgpu.progress import underway
 from tcgpu.suggest import unknown
 
 
@@ -25,9 +28,10 @@ class Format:
 
     title: str
     endings: tuple[str, ...]
-    write: Callable  # (graph, stream); for a folder (graph, folder)
+    write: Callable | None = None  # (graph, stream); for a folder (graph, folder); None: it is only read
     read: Callable | None = None  # (path, base, n) -> Graph; by default, Graph.from_edges of the edges
     read_edges: Callable | None = None  # (path, base, n) -> (u, v, n, labels)
+    keywords: tuple[str, ...] = ()  # of `read`, which are for it, as it holds no more than edges
 
 
 EDGE_LIST = Format(
@@ -35,6 +39,7 @@ EDGE_LIST = Format(
     (".txt", ".el", ".edges", ".edgelist", ".csv", ".tsv"),
     edge_list.write,
     read_edges=edge_list.read_edges,
+    keywords=("base", "columns", "relabel"),
 )
 FOLDER = Format("folder of memory-mapped arrays", (), binary.write_folder, binary.read_folder)
 FORMATS = {
@@ -42,6 +47,8 @@ FORMATS = {
     "edges": EDGE_LIST,
     "metis": Format("METIS", (".graph", ".metis"), metis.write, metis.read, metis.read_edges),
     "npz": Format("NumPy archive, of tcgpu or of scipy.sparse.save_npz", (".npz",), binary.write_npz, binary.read_npz),
+    "npy": Format("NumPy array of pairs", (".npy",), read=pairs.read_npy, keywords=("base", "relabel")),
+    "parquet": Format("Parquet table", (".parquet", ".pq"), None, pairs.read_parquet, None, EDGE_LIST.keywords),
     "folder": FOLDER,
 }
 
@@ -59,44 +66,52 @@ def read(
     n: int | None = None,
     relabel: bool | None = None,
     columns: tuple[int, int] | tuple[str, str] | None = None,
+    progress: bool | Callable[[float, float], Any] | None = None,
 ) -> Graph:
     """Read the graph in a file or folder; its name is that of the file.
 
     Parameters
     ----------
     path
-        In a folder, arrays larger than 4 MB are mapped into memory, and so is a text of more than 256 MB while it is
-        read. Such a file must not be truncated meanwhile: the system would end the process (SIGBUS).
+        Or an open file, of bytes or text, which is read to its end: an edge list, unless its name or `format` says
+        otherwise. In a folder, arrays larger than 4 MB are mapped into memory, and so is a text of more than 256 MB
+        while it is read. Such a file must not be truncated meanwhile: the system would end the process (SIGBUS).
     format
         A name in FORMATS; by default the ending of the path decides.
     base
-        For an edge list: 0 or 1, the number of the first vertex. The numbers in the file are the vertices.
+        For an edge list (also npy and parquet): 0 or 1, the number of the first vertex. The numbers in the file are
+        the vertices.
     n
         The number of vertices, counted from `base` or 0.
     relabel
-        For an edge list: True numbers the vertices that occur in ascending order, and `graph.ids` keeps their numbers
-        in the file; so does the default, unless the file's heading says how many vertices there are, or `base` or `n`
-        is given. False means `base=0`.
+        For an edge list: True numbers the vertices that occur in ascending order, and `graph.labels` keeps their names
+        in the file, any text, or their numbers, as does `graph.ids`; so does the default with numbers, unless the
+        file's heading says how many vertices there are, or `base` or `n` is given. False means `base=0`.
     columns
         For an edge list: which two columns hold the ends of an edge, by their numbers, from 0 on, or by their names in
         the first line; by default those with names such as source and target, else the first two.
+    progress
+        True shows a bar, False none, None one at a terminal only; a function is called with (done, total).
 
     Raises
     ------
     FormatError
         The file does not have the format; the message names the line and what was expected.
     """
+    if hasattr(path, "read"):
+        path = given_file(path)
     name, chosen, n, more = _checked(path, format, n, base=base, columns=columns, relabel=relabel or None)
     if relabel and not (base is None and n is None):
         raise GraphError(f"{name}: relabel=True numbers the vertices that occur; it goes without base= and n=")
-    if relabel is False and base is None and chosen is EDGE_LIST:
+    if relabel is False and base is None and "base" in chosen.keywords:
         base = 0
-    if chosen.read is None:
-        u, v, n, labels = chosen.read_edges(name, base, n, **more)
-        graph = Graph.from_edges(u, v, n, labels=labels)
-    else:
-        graph = chosen.read(name, base, n)
-    graph.name = _stem(name, chosen)
+    with underway(progress, f"reading {name}"):
+        if chosen.read is None:
+            u, v, n, labels = chosen.read_edges(name, base, n, **more)
+            graph = Graph.from_edges(u, v, n, labels=labels)
+        else:
+            graph = chosen.read(name, base, n, **more)
+    graph.name = None if name.startswith("<") else _stem(name, chosen)
     return graph
 
 
@@ -137,19 +152,26 @@ def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -
     graph
         A Graph or anything that `as_graph` takes.
     path
-        Its ending selects the format and the compression; a path that ends with a slash is a folder.
+        Its ending selects the format and the compression; a path that ends with a slash is a folder. Or an open file,
+        of bytes or text: an edge list, unless `format` says otherwise.
     format
         A name in FORMATS, for a path with another ending.
     """
     graph = as_graph(graph)
-    path = as_text(path)
-    chosen = _format(path, format)
+    stream = path
+    path = f"<{type(stream).__name__}>" if hasattr(stream, "write") else as_text(path)
+    chosen = _format(path, format or ("edges" if hasattr(stream, "write") else None))
+    if chosen.write is None:
+        raise GraphError(f"{path}: a {chosen.title} is only read; .npz and folders keep all of a graph, .csv its edges")
+    text = hasattr(stream, "encoding")
+    if hasattr(stream, "write") and (chosen is FOLDER or text and chosen.write is binary.write_npz):
+        raise GraphError(f"{path}: a {chosen.title} goes to {'a file of bytes' if text else 'a path'}, not in here")
     try:
         if chosen is FOLDER:
             with replacing_folder(path, binary.is_ours) as folder:
                 chosen.write(graph, folder)
             return
-        with replacing(path) as stream:
+        with replacing(stream) as stream:
             if chosen is EDGE_LIST:
                 ending = _ending(path)
                 if graph.labels is not None and edge_list.numeric_labels(graph.labels) is None:
@@ -171,15 +193,20 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
 def _checked(path, format, n, **of_edge_lists):
     """`(path as text, Format, n, a dict with columns)`; checks that the file exists before its ending."""
     path = as_text(path)
-    if not os.path.exists(path):
+    if not (isinstance(path, GivenFile) or os.path.exists(path)):
         by_name = "" if {".", "/"} & set(path) else f"; published graphs are loaded by name: tcgpu.load({path!r})"
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + by_name, path)
     chosen = _format(path, format)
     for keyword, value in of_edge_lists.items():
-        if value is not None and chosen is not EDGE_LIST:
+        if value is not None and keyword not in chosen.keywords:
             raise GraphError(f"{path}: {keyword}= is for edge lists; a {chosen.title} has its vertices in one way only")
-    columns = of_edge_lists["columns"]
-    return path, chosen, None if n is None else known_count(n), {} if columns is None else {"columns": columns}
+    base, columns = of_edge_lists["base"], of_edge_lists["columns"]
+    if base not in (None, 0, 1):
+        raise GraphError(f"base must be 0 or 1, not {base!r}")
+    more = {} if columns is None else {"columns": columns}
+    if of_edge_lists.get("relabel") and chosen is EDGE_LIST:
+        more["relabel"] = True
+    return path, chosen, None if n is None else known_count(n), more
 
 
 def _format(path, name):
@@ -188,9 +215,10 @@ def _format(path, name):
         if name not in FORMATS:
             raise GraphError(unknown("format", name, FORMATS))
         return FORMATS[name]
-    if os.path.isdir(path) or path.endswith(("/", os.sep)):
+    given = isinstance(path, GivenFile)
+    if not given and (os.path.isdir(path) or path.endswith(("/", os.sep))):
         return FOLDER
-    if by_ending := _by_ending(path):
+    if by_ending := _by_ending(path) or ("edges" if given else None):
         return FORMATS[by_ending]
     ending = _ending(path)
     known = "; ".join(f"{name}: {' '.join(f.endings) or 'a folder'}" for name, f in FORMATS.items())

@@ -20,7 +20,7 @@ import numpy as np
 
 from tcgpu.arrays import locked
 from tcgpu.errors import FormatError, GraphError, needing
-from tcgpu.files import changed, compression, contents, map_file, open_plain
+from tcgpu.files import GivenFile, changed, compression, contents, map_file, open_plain
 from tcgpu.formats.vertices import check_count, check_memory
 from tcgpu.graph import Graph
 
@@ -184,7 +184,8 @@ def _from_scipy_arrays(arrays, path, n):
 
 def read_archive(path, names, missing):
     """Those arrays of an archive that have these names: name -> array; FormatError, `missing`, if there is none."""
-    with open_plain(path) if os.path.isfile(path) and not compression(path) else io.BytesIO(contents(path)) as file:
+    plain = os.path.isfile(path) and not compression(path) and not isinstance(path, GivenFile)
+    with open_plain(path) if plain else io.BytesIO(contents(path)) as file:
         size = file.seek(0, os.SEEK_END)
         try:
             with zipfile.ZipFile(file) as archive:

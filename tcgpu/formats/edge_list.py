@@ -22,7 +22,7 @@ import csv
 import logging
 import re
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from operator import le, lt
 
 import numpy as np
@@ -30,18 +30,10 @@ import numpy as np
 from tcgpu import clean
 from tcgpu.errors import FormatError, GraphError
 from tcgpu.files import Text
+from tcgpu.foreign_graphs import UNNAMED, number_names, pairs_of_ends
 from tcgpu.formats import scan
 from tcgpu.formats.vertices import ALWAYS_ALLOWED, MAX_PER_EDGE, check_count, check_memory, check_most
 
-# names of the columns of an edge's two ends, in lower case, without punctuation and a final "id" or "node"
-END_NAMES = (
-    ("source", "target"), ("source", "destination"), ("source", "dest"), ("src", "dst"), ("src", "dest"),
-    ("src", "tgt"), ("from", "to"), ("u", "v"), ("i", "j"), ("v1", "v2"), ("id1", "id2"), ("node1", "node2"),
-    ("vertex1", "vertex2"), ("row", "col"), ("row", "column"),
-)  # fmt: skip
-UNNAMED = ["", "0", "1"]  # how pandas names an index and two columns that have no names
-
-_SUFFIX = re.compile(r"(?<=.)(?:node|vertex)?(?:id|idx)?\Z")
 _FIRST = re.compile(rb"\s*(\"?)\d+\1([ \t]*)([,;]?)")  # the first number of a line, and what separates it from the next
 _SNAP = re.compile(rb"[#%]\s*Nodes:\s*(\d{1,18})\s+Edges:\s*(\d{1,18})\b")
 _KONECT = re.compile(rb"%\s*(sym|asym|bip)\s+([a-z]+)\s*\Z")
@@ -55,10 +47,11 @@ _MAX_TABLE_COLUMNS = 64  # of an adjacency list in which all vertices have equal
 SAMPLE = 1000  # lines
 _MATRIX = "this may be a matrix; scipy.sparse.csr_array(numpy.loadtxt(...)) is a graph for tcgpu"
 _OR_SAY = ", or say columns=(NAME, NAME)"
+_NO_NUMBERS = "expected two vertex numbers", "a line of column names that", scan.MESSAGES[scan.BINARY]  # but names?
 log = logging.getLogger("tcgpu")
 
 
-def read_edges(path, base=None, n=None, columns=None):
+def read_edges(path, base=None, n=None, columns=None, relabel=False):
     """The raw edges of the file: `(u, v, n, labels)`.
 
     With `base` (0 or 1) the numbers in the file are the vertices, counted from `base`. With `n` there are n vertices,
@@ -67,23 +60,35 @@ def read_edges(path, base=None, n=None, columns=None):
     (labels is None if it is always v).
 
     columns: the two that hold the ends of an edge, by their numbers, from 0 on, or by their names in the first line.
+    relabel: whether the vertices may have names, any text, too; `labels` then has these.
     """
-    if base not in (None, 0, 1):
-        raise GraphError(f"base must be 0 or 1, not {base!r}")
     if columns is not None and not _are_columns(columns):
         raise GraphError(f"columns must be two numbers of columns, from 0 on, or two of their names, not {columns!r}")
     text = Text(path)
+    try:
+        return _read_numbers(text, base, n, columns)
+    except FormatError as error:
+        if relabel:
+            return _read_names(text, columns, error)
+        if base is None and n is None and any(map(str(error).count, _NO_NUMBERS)):
+            raise FormatError(f"{error}; relabel=True takes names of vertices, too") from None
+        raise
+
+
+def _read_numbers(text, base, n, columns):
     head = _read_heading(text, columns)
     if head.kind == _NUMBERED:
         if base == 1:
             raise text.error(head.at, "vertices are numbered from 0 here, not from 1")
-        check_count(n, head.n, path)
+        check_count(n, head.n, text.path)
     plain = base is None and n is None
     count = 2**63 if plain else clean.MAX_VERTICES if n is None else n
     u, v, _, layout = scan.rows(
-        text, head.first, base or 0, count, expected="expected two vertex numbers", loose=True, ends=head.ends,
+        text, head.first, base or 0, count, expected=_NO_NUMBERS[0], loose=True, ends=head.ends,
         widest=head.widest,
     )  # fmt: skip
+    if head.doubt:
+        log.warning("%s", head.doubt)
     if head.two_mode:
         u, v = _apart(text, head, u, v, base or 0, count)
     largest = None if plain and head.n is None else clean.min_max(u, v)[1]
@@ -93,7 +98,7 @@ def read_edges(path, base=None, n=None, columns=None):
         _check_table(text, head, u, v, base or 0, layout)
         _check_columns(text, head, u, v, base or 0, layout)
     if head.kind == _NUMBERED and n is None:
-        check_memory(head.n, u.size, path)
+        check_memory(head.n, u.size, text.path)
     if head.kind == _NUMBERED or plain and head.kind is None and _is_plausible(head, u.size, largest):
         return u.astype(np.int32, copy=False), v.astype(np.int32, copy=False), head.n, None
     if plain and head.kind == _LABELLED:
@@ -104,8 +109,46 @@ def read_edges(path, base=None, n=None, columns=None):
         return clean.compact(u, v)
     if n is None:
         n = largest + 1
-        check_memory(n, u.size, path, ", else with relabel=True and without base=")
+        check_memory(n, u.size, text.path, ", else with relabel=True and without base=")
     return u, v, n, None
+
+
+def _read_names(text, columns, error):
+    """The edges between names, as `read_edges`; the error of reading them as numbers, if all of them are numbers."""
+    u, v, width, delimiter = [], [], 0, " "
+    for at, line in text.lines(text.start):
+        comment = line.startswith((b"#", b"%", b"//"))
+        if not line or comment and not width:
+            continue
+        try:
+            line = line.decode()
+        except UnicodeDecodeError:
+            raise text.error(at, "names of vertices are text in UTF-8") from None
+        if not width:
+            delimiter = next((mark for mark in "\t;," if mark in line), " ")
+        cells = _split(line, delimiter)
+        if not width:
+            width, pairs = len(cells), pairs_of_ends(cells)
+            a, b = columns or (pairs[0] if len(pairs) == 1 else (0, 1))
+            if isinstance(a, str) and {a, b} <= set(cells):
+                a, b, pairs = cells.index(a), cells.index(b), [(a, b)]
+            elif isinstance(a, str) or not (columns or pairs) and any(map(_is_name, cells[2:])) or len(pairs) > 1:
+                raise text.error(at, "which two columns are the ends of an edge? columns=(0, 1) says the first two")
+            if pairs:  # the line has the names of the columns
+                continue
+        if comment or len(cells) != width or max(a, b) >= width or not (cells[a] and cells[b]) or "\0" in line:
+            expected = f"expected {width} columns with the names of two vertices"
+            raise text.error(at, f"{expected}; comments go before all edges, names like comments into double quotes")
+        u.append(cells[a])
+        v.append(cells[b])
+    if all(name.removeprefix("-").isdecimal() for name in chain(u, v)):
+        raise error
+    if u[0].isdecimal() and v[0].isdecimal():
+        log.warning("%s; so all ends of edges are read as names", error)
+    elif not (columns or pairs) and {u[0], v[0]}.isdisjoint(u[1:] + v[1:]):
+        say = "the first line is read as an edge; if it names the columns, say columns=(NAME, NAME)"
+        log.warning("%s: %s; found %s", text.path, say, [u[0], v[0]])
+    return number_names(u, v)
 
 
 def write(graph, stream, separator, heading):
@@ -143,6 +186,7 @@ class _Heading:
     comment: bytes = b""  # the last one
     named: bool = False  # there is a line of column names
     known: bool = False  # names, the format, or the caller say which columns are the ends
+    doubt: FormatError | None = None  # about the names of the columns, for the log
     ends: tuple | None = None  # as `scan.rows` takes it
     two_mode: bool = False  # the vertices of each column have numbers of their own
     left: int = 0  # vertices of the first column, if they are apart and the heading says how many
@@ -189,7 +233,7 @@ def _column_names(line):
     if not splits:
         return None, 0
     # a comma may be part of a name between tabs: use the split that gives two ends, else the first one
-    names, delimiter = next((split for split in splits if _pairs(split[0])), splits[0])
+    names, delimiter = next((split for split in splits if pairs_of_ends(split[0])), splits[0])
     named = any(names) and all(map(_is_name, names[:2])) or names == UNNAMED and delimiter in b",;"
     return (names, delimiter) if named else (None, 0)
 
@@ -206,6 +250,8 @@ def _splits(line):
 
 def _split(line, delimiter):
     """The cells of a line, without quotes."""
+    if '"' not in line and "'" not in line:  # as most are, and the quickest
+        return [cell.strip() for cell in line.split(None if delimiter == " " else delimiter)]
     if delimiter == " ":
         return [cell.strip("\"'") for cell in re.findall(r'"[^"]*"|\S+', line)]
     try:
@@ -213,14 +259,6 @@ def _split(line, delimiter):
     except csv.Error:
         return []
     return [cell.strip().strip("'") for cell in cells]
-
-
-def _pairs(names):
-    """Which of END_NAMES are among these names of columns; and the columns of each: a list of (first, second)."""
-    short = [_SUFFIX.sub("", re.sub(r"[\W_]", "", name.casefold()), count=1) for name in names]
-    found = [pair for pair in END_NAMES if set(short).issuperset(pair)] or [("0", "1")] * (names == UNNAMED)
-    return [(a, b) for pair in found for a, first in enumerate(short) if first == pair[0]
-            for b, second in enumerate(short) if second == pair[1]]  # fmt: skip
 
 
 def _find_ends(text, at, head, columns):
@@ -231,7 +269,7 @@ def _find_ends(text, at, head, columns):
     if columns is not None:
         names, *pairs, delimiter = _find_columns(text, at, line, columns)
     elif names:
-        pairs = _pairs(names)
+        pairs = pairs_of_ends(names)
         shown = "a line of column names"
         if len(pairs) > 1:
             raise text.error(
@@ -243,12 +281,11 @@ def _find_ends(text, at, head, columns):
             )
         if not pairs:
             say = "both columns are read as numbers of the same vertices; if they are, say columns=(0, 1)"
-            log.warning("%s", text.error(at, say))
-            pairs = [(0, 1)]
+            head.doubt, pairs = text.error(at, say), [(0, 1)]
     else:
         named, _ = _column_names(head.comment.lstrip(b"#%/ \t"))
         cells, delimiter = next(((cells, ord(mark)) for cells, mark in _splits(line) if len(cells) > 1), ([], 0))
-        pairs = _pairs(named) if named and len(named) == len(cells) else []
+        pairs = pairs_of_ends(named) if named and len(named) == len(cells) else []
     if names:
         head.named, head.widest = True, len(names)
         if len(names) == 3 and re.fullmatch(rf"{_COUNT}\d{{1,10}}", names[2]):

@@ -14,21 +14,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tcgpu import clean
-from tcgpu.arrays import locked
+from tcgpu.arrays import locked, unmasked
 from tcgpu.engines import runtime
+from tcgpu.foreign_graphs import check_relabel
 from tcgpu.gpu_costs import MOSTLY_NEW, RANKED_AHEAD, SHORT_COLUMN, SHORT_MEAN, SMALL, SMALL_TALLIES, TWO_LENGTHS
 from tcgpu.graph import (
     Graph,
     GraphError,
     Order,
     as_graph,
-    check_relabel,
     check_sparse,
     checked_marks,
     edge_arrays,
     known_count,
     known_order,
-    unmasked,
 )
 from tcgpu.kernels import buckets, enough_blocks, fitting, orientation, run
 from tcgpu.kernels.device import columns

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.arrays import blocks
+from tcgpu.arrays import blocks, unmasked
 from tcgpu.cpu.edges import all_edges, workers_for
 from tcgpu.cpu.finding import chunk_bounds, chunks
 from tcgpu.cpu.orders import in_order
@@ -34,7 +34,6 @@ from tcgpu.engines.native import (
     uncounted,
 )
 from tcgpu.errors import GraphError, MethodError
-from tcgpu.graph import unmasked
 from tcgpu.subgraphs.exact_sums import (
     add_float,
     add_float_from,

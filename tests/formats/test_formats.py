@@ -476,7 +476,7 @@ def test_a_folder_may_be_written_over_by_the_graph_in_it(tmp_path):
 
 def test_the_ending_selects_the_format_in_any_case(tmp_path):
     graph = Graph.from_edges([0, 0], [1, 2])
-    for format in FORMATS.values():
+    for format in (format for format in FORMATS.values() if format.write):
         for ending in format.endings:
             write(graph, tmp_path / f"Some.Name{ending.upper()}.GZ")
             again = read(tmp_path / f"Some.Name{ending.upper()}.GZ")
