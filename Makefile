@@ -21,7 +21,7 @@ CU = $(if $(filter 12,$(CUDA)),cu12,$(if $(filter-out 0 1 2 3 4 5 6 7 8 9 10 11,
 # `test` brings the compiler of CUDA 13, which does not install beside that of CUDA 12.
 LAB_EXTRAS = lab,webgpu$(addprefix $(COMMA),$(CU))
 SITE_EXTRAS = site,$(LAB_EXTRAS)
-TEST_EXTRAS = lab,webgpu,site,$(if $(filter cu12,$(CU)),tools,test)$(addprefix $(COMMA),$(CU))
+TEST_EXTRAS = files,lab,webgpu,site,$(if $(filter cu12,$(CU)),tools,test)$(addprefix $(COMMA),$(CU))
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile

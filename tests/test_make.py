@@ -61,11 +61,11 @@ def test_the_browser_tests_open_jupyterlab_as_make_does(checkout):
 @pytest.mark.parametrize(
     "cuda, lab, test",
     [
-        ("", "lab,webgpu", "lab,webgpu,site,test"),
-        ("11", "lab,webgpu", "lab,webgpu,site,test"),
-        ("12", "lab,webgpu,cu12", "lab,webgpu,site,tools,cu12"),
-        ("13", "lab,webgpu,cu13", "lab,webgpu,site,test,cu13"),
-        ("14", "lab,webgpu,cu13", "lab,webgpu,site,test,cu13"),
+        ("", "lab,webgpu", "files,lab,webgpu,site,test"),
+        ("11", "lab,webgpu", "files,lab,webgpu,site,test"),
+        ("12", "lab,webgpu,cu12", "files,lab,webgpu,site,tools,cu12"),
+        ("13", "lab,webgpu,cu13", "files,lab,webgpu,site,test,cu13"),
+        ("14", "lab,webgpu,cu13", "files,lab,webgpu,site,test,cu13"),
     ],
 )
 def test_the_driver_chooses_the_extras(checkout, cuda, lab, test):
