@@ -31,7 +31,7 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.api import opened
 from tcgpu.arrays import blocks
-from tcgpu.cpu.per_vertex import edge_blocks, sum_at_ends, sum_over_neighbours
+from tcgpu.cpu.neighbours import edge_blocks, sum_at_ends, sum_over_neighbours
 from tcgpu.declarations import CUDA
 from tcgpu.errors import GraphError, roomy
 from tcgpu.graph import as_graph
