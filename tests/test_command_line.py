@@ -552,8 +552,9 @@ def test_unexpected_errors_are_not_hidden(run, monkeypatch):
 def test_progress_is_shown_with_the_option(run, k5):
     code, out, err = run("count", k5, "--progress")
     assert (code, out) == (0, "10\n")
-    said = dict.fromkeys(re.sub(r": .{4}%?.*$", "", line[7:]) for line in err.split("\r") if line.strip())
-    assert list(said) == [f"reading {k5}", "counting 11 edges by cpu on cpu"] and "\n" not in err
+    said = dict.fromkeys(re.sub(r": .{4}%?.*$", "", line[7:]) for line in err.splitlines())
+    assert list(said) == [f"reading {k5}", "counting 11 edges by cpu on cpu"]
+    assert "\r" not in err and err.endswith("\n"), "frames are for a terminal"
 
 
 @pytest.mark.parametrize("more", ([], ["--per-vertex"], ["--executor", "threads"]), ids=" ".join)

@@ -1,0 +1,103 @@
+"""Compile in advance what the verbs need: `tcgpu warm [VERB ...]`, a process for each verb.
+
+A verb is called with small graphs of the kinds that are counted in different ways, and its code stays on disk.
+"""
+
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import product
+from pathlib import Path
+
+from tcgpu.engines.cache_folder import cache_folder
+from tcgpu.errors import TcgpuError
+
+# verb -> its module, and what it is called with besides a graph
+VERBS: dict[str, tuple[str, list[dict]]] = {
+    "cliques": ("subgraphs.of_k_vertices", [{"k": 4}, {"k": 5}]),
+    "count": ("api", [{}, {"order": "natural"}]),
+    "count_subgraphs": ("subgraphs.of_k_vertices", [{"k": 4, "kind": "connected"}, {"k": 4, "kind": "independent"}]),
+    "generate": ("generators", []),
+    "k_truss": ("truss", [{"k": 4}]),
+    "list_triangles": ("api", [{}]),
+    "motifs": ("subgraphs.four_vertices", [{"per": "graph"}, {"per": "vertex"}, {"per": "edge"}]),
+    "networkx": ("networkx_graph", []),
+    "read": ("formats", []),
+    "reduce_triangles": ("subgraphs", [{"f": lambda u, v, w: 1}, {"f": lambda u, v, w: 0.5}]),
+    "support": ("api", [{}]),
+    "triangles": ("api", [{}]),
+    "truss_numbers": ("truss", [{}]),
+}
+PROGRAM = "import sys; from tcgpu import warm; warm.compile_verb(sys.argv[1])"
+
+
+def warm(verbs):
+    """Compile what some verbs need, in as many processes as there are cores; yield each verb and its seconds."""
+    environment = os.environ | {"TCGPU_QUIET": "1"}
+
+    def run(verb):
+        begin = time.perf_counter()
+        ran = subprocess.run([sys.executable, "-c", PROGRAM, verb], env=environment, capture_output=True, text=True)
+        if ran.returncode:
+            raise TcgpuError(f"{verb} does not compile here: {ran.stderr.strip().splitlines()[-1:]}")
+        return verb, time.perf_counter() - begin
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done in as_completed([pool.submit(run, verb) for verb in verbs]):
+            yield done.result()
+
+
+def folders():
+    """The folders with compiled code."""
+    return Path(os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "native"), cache_folder() / "kernels"
+
+
+def bytes_kept():
+    """The size of all compiled code on disk."""
+    return sum(path.stat().st_size for folder in folders() if folder.is_dir() for path in folder.iterdir())
+
+
+def compile_verb(verb):
+    """Compile what a verb needs, in this process."""
+    import numpy as np
+
+    from tcgpu import generators as generate
+    from tcgpu.graph import Graph
+
+    importlib.import_module("tcgpu.engines.native")  # now that it is loaded, no small graph goes by NumPy
+    module, calls = VERBS[verb]
+    module = importlib.import_module(f"tcgpu.{module}")
+    kinds = [generate.rmat(14, 8, seed=1), generate.mesh(200, 200), generate.copapers(2000, seed=1),
+             generate.barabasi_albert(20_000, 5, seed=1), generate.clique(9)]  # fmt: skip
+    if verb == "networkx":
+        _call_networkx(module.Functions, kinds[-2])
+    elif verb == "read":
+        with tempfile.TemporaryDirectory() as folder:
+            for kind, ending in product(kinds[:1], ("txt", "csv", "mtx", "metis", "npz")):
+                module.write(kind, Path(folder, f"graph.{ending}"))
+                module.read(Path(folder, f"graph.{ending}"))
+    else:
+        for kind in kinds:
+            ends = [end.astype(np.int64) for end in kind.edges()]
+            for graph, options in product((kind, Graph.from_edges(*ends), tuple(ends)), calls):
+                found = getattr(module, verb)(graph, **options)
+                if verb == "list_triangles":
+                    sum(map(len, found))
+
+
+def _call_networkx(functions, graph):
+    """Call what the backend compiles beyond the verbs: sums over the triangles of weighted and directed graphs."""
+    import networkx as nx
+
+    for kind in (nx.Graph, nx.DiGraph):
+        given = kind(graph.to_networkx())
+        nx.set_edge_attributes(given, 1.5, "weight")
+        converted = functions.convert_from_nx(given, edge_attrs={"weight": 1})
+        functions.clustering(converted, weight="weight")
+        functions.clustering(converted)
+    functions.triadic_census(converted)
+    functions.square_clustering(functions.convert_from_nx(graph.to_networkx()))
