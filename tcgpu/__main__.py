@@ -51,10 +51,26 @@ EXAMPLES = {
     "fetch": "tcgpu fetch mesh_16x16",
     "bench": "tcgpu bench graph.txt --methods cpu,naive --repeats 3",
     "check": "tcgpu check naive",
-    "warm": "tcgpu warm count truss_numbers",
+    "warm": "tcgpu warm count",
+    "completion": "tcgpu completion",
     "trace": "tcgpu trace graph.txt --method naive --knob threads=64 -o trace.html",
     "estimate": "tcgpu estimate graph.txt --method naive,bitmap --fill",
 }
+
+COMPLETION = """\
+[ -z "$ZSH_VERSION" ] || {{ autoload -U +X compinit bashcompinit; compinit; bashcompinit; }}
+_tcgpu() {{
+    local words="" current="${{COMP_WORDS[COMP_CWORD]}}"
+    case "${{COMP_WORDS[COMP_CWORD-1]}}" in
+{values}
+    *) case "${{COMP_WORDS[1]}} $current" in
+{options}
+        "$current $current") words="{commands}" ;;
+        esac ;;
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+}}
+complete -o default -F _tcgpu tcgpu"""  # for bash and zsh
 
 
 class UsageError(Exception):
@@ -479,6 +495,23 @@ def warm(arguments):
         print(f"all in {seconds:.1f} s; {size:,} bytes more in {folder}")
 
 
+def completion(arguments):
+    """Print a script that completes commands and options in bash and zsh: `eval "$(tcgpu completion)"`."""
+    from tcgpu import formats
+    from tcgpu.graph import ORDERS
+
+    methods = " ".join(method.name for method in tcgpu.methods())
+    values = {"--method|--methods|--against": methods, "--engine": "gpu webgpu sim cpu", "--order": " ".join(ORDERS),
+              "--format|--from|--to": " ".join(formats.FORMATS)}  # fmt: skip
+    commands = arguments.commands.choices
+    words = {name: " ".join(parser._option_string_actions) for name, parser in commands.items()}
+    print(COMPLETION.format(
+        values="\n".join(f'    {names}) words="{some}" ;;' for names, some in values.items()),
+        options="\n".join(f'        "{name} -"*) words="{some}" ;;' for name, some in words.items()),
+        commands=" ".join(commands),
+    ))  # fmt: skip
+
+
 def trace(arguments):
     """Count a small graph in the simulator and report, line by line, what its kernels would do on a GPU.
 
@@ -670,7 +703,7 @@ def _parser():
     option("--all", action="store_true", help="also the subgraphs that are not connected")
 
     option = _command(commands, cliques, file="--format", simulator=True)
-    option("--k", metavar="K", type=int, default=3, help="how many vertices, 2 or more (default: 3)")
+    option("--k", metavar="K", type=int, default=3, help="how many vertices (default: 3)")
     option("--kind", metavar="KIND", default="clique", help="clique (default), connected or independent")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
 
@@ -720,6 +753,9 @@ def _parser():
 
     option = _command(commands, warm)
     option("verbs", metavar="VERB", nargs="*", help="functions of tcgpu, such as count, motifs, read (default: all)")
+
+    _command(commands, completion, json=False)
+    commands.choices["completion"].set_defaults(commands=commands)
 
     gpu = {"metavar": "NAME", "default": "NVIDIA H200", "help": "NVIDIA H200 (default), NVIDIA H100 or Tesla T4"}
     option = _command(commands, trace, file="--format", simulator=True)

@@ -43,7 +43,7 @@ def warm(verbs):
         begin = time.perf_counter()
         ran = subprocess.run([sys.executable, "-c", PROGRAM, verb], env=environment, capture_output=True, text=True)
         if ran.returncode:
-            raise TcgpuError(f"{verb} does not compile here: {ran.stderr.strip().splitlines()[-1:]}")
+            raise TcgpuError(f"{verb} does not compile here: {ran.stderr.strip().rpartition(chr(10))[2]}")
         return verb, time.perf_counter() - begin
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -108,7 +108,7 @@ SECURITY
 """
 # pages of docs/ in reading order; Sphinx warns of one that is not listed
 GUIDES = (
-    "quick_start how_to methods measured claims traces your_own_kernel simulator adaptive checks architecture "
+    "quick_start how_to shell methods measured claims traces your_own_kernel simulator adaptive checks architecture "
     "extending compilers teaching"
 ).split()
 PROJECT = ("README", "CHANGELOG", "CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY")
