@@ -18,7 +18,6 @@ from tcgpu.networkx_info import FUNCTIONS
 DIRECTED = {"average_clustering", "clustering", "triadic_census"}
 # functions for which NetworkX takes multigraphs; triangles only of all nodes
 MULTIGRAPHS = {"all_triangles", "square_clustering", "triadic_census", "triangles"}
-COMPILED = {"k_truss", "square_clustering"}  # also for small graphs
 
 _lost = 0.0  # microseconds that NetworkX took longer, for lack of a first call here
 
@@ -88,7 +87,7 @@ class Backend:
         if _lost > first and "numba" not in sys.modules:
             from tcgpu.engines.choice import in_numpy  # it looks for GPUs
 
-            if name in COMPILED or not in_numpy(int(edges * (2 * edges) ** 0.5)):  # as `cpu.small.serves`
+            if name == "square_clustering" or not in_numpy(int(edges * (2 * edges) ** 0.5)):  # as `cpu.small.serves`
                 first += NUMBA_US
         if _lost <= first:
             return f"NetworkX takes about {theirs / 1e3:.1f} ms, and a first call of tcgpu {first / 1e3:,.0f}"

@@ -3,8 +3,10 @@
 peeling         by kernels, round by round
 native_peeling  by all cores of a CPU, level by level
 dense_truss     the same of dense graphs, from rows of bits
+small_truss     by NumPy
 """
 
+from importlib import import_module
 from itertools import compress
 from typing import Any, Unpack
 
@@ -13,6 +15,7 @@ import numpy as np
 from tcgpu.api import Options, check_only, opened, verb
 from tcgpu.arrays import locked
 from tcgpu.built_in import K_TRUSS
+from tcgpu.cpu import small
 from tcgpu.declarations import CUDA
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
@@ -79,9 +82,8 @@ def _peeled(verb, function, graph, options, *args):
     graph = as_graph(opened(graph))
     with underway(options["progress"], f"peeling {graph.m:,} edges on {name}"):
         if name == "cpu":
-            from tcgpu.truss import native_peeling
-
-            return graph, getattr(native_peeling, function)(graph, *args)
+            home = "small_truss" if small.serves(graph) else "native_peeling"
+            return graph, getattr(import_module(f"tcgpu.truss.{home}"), function)(graph, *args)
         from tcgpu.truss import peeling
 
         with on_engine(K_TRUSS, name, options["max_seconds"]):
