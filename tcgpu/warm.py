@@ -72,7 +72,7 @@ def compile_verb(verb):
     module, calls = VERBS[verb]
     module = importlib.import_module(f"tcgpu.{module}")
     kinds = [generate.rmat(14, 8, seed=1), generate.mesh(200, 200), generate.copapers(2000, seed=1),
-             generate.barabasi_albert(20_000, 5, seed=1), generate.clique(9)]  # fmt: skip
+             generate.barabasi_albert(20_000, 5, seed=1), generate.clique(64)]  # fmt: skip
     if verb == "networkx":
         _call_networkx(module.Functions, kinds[-2])
     elif verb == "read":
