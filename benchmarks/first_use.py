@@ -11,7 +11,7 @@ Each row is a call in a new process:
     processor_s  the processor time of that
     networkx_s   seconds of NetworkX's own code, in a new process, too
     ratio        seconds / networkx_s
-    numba        whether Numba was imported
+    compiler     whether Numba was imported: "imported" or "not imported"
     says         what it wrote to stderr
 
 Written to first-use-MACHINE.csv in the folder.
@@ -69,7 +69,8 @@ import json, sys, time
 begin, begun = time.perf_counter(), time.process_time()
 call()
 end, ended = time.perf_counter(), time.process_time()
-print(json.dumps({"seconds": end - begin, "processor_s": ended - begun, "numba": "numba" in sys.modules}))
+print(json.dumps({"seconds": end - begin, "processor_s": ended - begun,
+                  "compiler": "imported" if "numba" in sys.modules else "not imported"}))
 """
 
 

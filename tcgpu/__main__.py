@@ -57,21 +57,6 @@ EXAMPLES = {
     "estimate": "tcgpu estimate graph.txt --method naive,bitmap --fill",
 }
 
-COMPLETION = """\
-[ -z "$ZSH_VERSION" ] || {{ autoload -U +X compinit bashcompinit; compinit; bashcompinit; }}
-_tcgpu() {{
-    local words="" current="${{COMP_WORDS[COMP_CWORD]}}"
-    case "${{COMP_WORDS[COMP_CWORD-1]}}" in
-{values}
-    *) case "${{COMP_WORDS[1]}} $current" in
-{options}
-        "$current $current") words="{commands}" ;;
-        esac ;;
-    esac
-    COMPREPLY=($(compgen -W "$words" -- "$current"))
-}}
-complete -o default -F _tcgpu tcgpu"""  # for bash and zsh
-
 
 class UsageError(Exception):
     """An invalid argument; the message names it, and what is valid."""
@@ -160,7 +145,7 @@ def support(arguments):
     """Count the triangles at each edge: a line for each, with its two ends."""
     graph, found, facts = _called(arguments, tcgpu.support)
     labels = _labels(graph)
-    edges = ((labels[u], labels[v], number) for v, u, number in _numbers(*graph.edges(), found))
+    edges = ((labels[u], labels[v], int(number)) for v, u, number in zip(*graph.edges(), found, strict=True))
     if arguments.json:
         print_json(facts | {"per_edge": [[str(u), str(v), number] for u, v, number in edges]})
     else:
@@ -185,14 +170,9 @@ def cliques(arguments):
 
 def list_(arguments):
     """List every triangle once: a line for each, with its three vertices."""
-    graph, chunks, facts = _called(arguments, tcgpu.list_triangles)
+    graph, chunks, _ = _called(arguments, tcgpu.list_triangles)
     labels = _labels(graph)
-    rows = (tuple(labels[v] for v in row) for chunk in chunks for row in chunk.tolist())
-    if arguments.json:
-        del facts["seconds"]  # triangles are found while they are printed
-        print_json(facts | {"triangles": [list(map(str, row)) for row in rows]})
-    else:
-        _print_lines(rows)
+    _print_lines([labels[v] for v in row] for chunk in chunks for row in chunk.tolist())
 
 
 def _called(arguments, verb, **options):
@@ -213,12 +193,6 @@ def _called(arguments, verb, **options):
 
 def _labels(graph):
     return range(graph.n) if graph.labels is None else graph.labels
-
-
-def _numbers(*arrays):
-    """The elements of arrays in step, as numbers of Python, a block at a time."""
-    for first in range(0, len(arrays[0]), 1 << 16):
-        yield from zip(*(array[first : first + (1 << 16)].tolist() for array in arrays), strict=True)
 
 
 def _print_lines(rows):
@@ -481,35 +455,19 @@ def warm(arguments):
     for verb in verbs:
         if verb not in warm.VERBS:
             raise UsageError(unknown("verb", verb, warm.VERBS))
-    begin, before, taken = time.perf_counter(), warm.bytes_kept(), {}
+    begin, before = time.perf_counter(), warm.bytes_kept()
     with bars.progress(True if arguments.progress else None, len(verbs), "compiling") as bar:
         for verb, seconds in warm.warm(verbs):
             bar.add(1)
-            taken[verb] = seconds
-            if not arguments.json:
-                print(f"{verb}: {seconds:.1f} s", flush=True)
-    seconds, size, folder = time.perf_counter() - begin, warm.bytes_kept() - before, str(warm.folders()[0])
-    if arguments.json:
-        print_json({"verbs": taken, "seconds": seconds, "bytes": size, "folder": folder})
-    else:
-        print(f"all in {seconds:.1f} s; {size:,} bytes more in {folder}")
+            print(f"{verb}: {seconds:.1f} s", flush=True)
+    size = warm.bytes_kept() - before
+    print(f"all in {time.perf_counter() - begin:.1f} s; {size:,} bytes more in {warm.folders()[0]}")
 
 
 def completion(arguments):
     """Print a script that completes commands and options in bash and zsh: `eval "$(tcgpu completion)"`."""
-    from tcgpu import formats
-    from tcgpu.graph import ORDERS
-
-    methods = " ".join(method.name for method in tcgpu.methods())
-    values = {"--method|--methods|--against": methods, "--engine": "gpu webgpu sim cpu", "--order": " ".join(ORDERS),
-              "--format|--from|--to": " ".join(formats.FORMATS)}  # fmt: skip
-    commands = arguments.commands.choices
-    words = {name: " ".join(parser._option_string_actions) for name, parser in commands.items()}
-    print(COMPLETION.format(
-        values="\n".join(f'    {names}) words="{some}" ;;' for names, some in values.items()),
-        options="\n".join(f'        "{name} -"*) words="{some}" ;;' for name, some in words.items()),
-        commands=" ".join(commands),
-    ))  # fmt: skip
+    with open(os.path.join(os.path.dirname(__file__), "completion.bash"), encoding="utf-8") as script:
+        sys.stdout.write(script.read())
 
 
 def trace(arguments):
@@ -707,7 +665,7 @@ def _parser():
     option("--kind", metavar="KIND", default="clique", help="clique (default), connected or independent")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
 
-    _command(commands, list_, file="--format")
+    _command(commands, list_, file="--format", json=False)
 
     option = _command(commands, truss, file="--format", simulator=True)
     option("--k", metavar="K", type=int, help="which truss, 2 or more (default: count the edges of every one)")
@@ -751,11 +709,10 @@ def _parser():
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
 
-    option = _command(commands, warm)
+    option = _command(commands, warm, json=False)
     option("verbs", metavar="VERB", nargs="*", help="functions of tcgpu, such as count, motifs, read (default: all)")
 
     _command(commands, completion, json=False)
-    commands.choices["completion"].set_defaults(commands=commands)
 
     gpu = {"metavar": "NAME", "default": "NVIDIA H200", "help": "NVIDIA H200 (default), NVIDIA H100 or Tesla T4"}
     option = _command(commands, trace, file="--format", simulator=True)

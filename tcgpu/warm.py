@@ -1,6 +1,6 @@
 """Compile in advance what the verbs need: `tcgpu warm [VERB ...]`, a process for each verb.
 
-A verb is called with small graphs of the kinds that are counted in different ways, and its code stays on disk.
+A verb is called with graphs of the kinds that are counted in different ways, and its code stays on disk.
 """
 
 import importlib
@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from itertools import product
 from pathlib import Path
 
 from tcgpu.engines.cache_folder import cache_folder
@@ -25,7 +24,6 @@ VERBS: dict[str, tuple[str, list[dict]]] = {
     "k_truss": ("truss", [{"k": 4}]),
     "list_triangles": ("api", [{}]),
     "motifs": ("subgraphs.four_vertices", [{"per": "graph"}, {"per": "vertex"}, {"per": "edge"}]),
-    "networkx": ("networkx_graph", []),
     "read": ("formats", []),
     "reduce_triangles": ("subgraphs", [{"f": lambda u, v, w: 1}, {"f": lambda u, v, w: 0.5}]),
     "support": ("api", [{}]),
@@ -37,10 +35,9 @@ PROGRAM = "import sys; from tcgpu import warm; warm.compile_verb(sys.argv[1])"
 
 def warm(verbs):
     """Compile what some verbs need, in as many processes as there are cores; yield each verb and its seconds."""
-    environment = os.environ | {"TCGPU_QUIET": "1"}
 
     def run(verb):
-        begin = time.perf_counter()
+        begin, environment = time.perf_counter(), os.environ | {"TCGPU_QUIET": "1"}
         ran = subprocess.run([sys.executable, "-c", PROGRAM, verb], env=environment, capture_output=True, text=True)
         if ran.returncode:
             raise TcgpuError(f"{verb} does not compile here: {ran.stderr.strip().rpartition(chr(10))[2]}")
@@ -63,41 +60,19 @@ def bytes_kept():
 
 def compile_verb(verb):
     """Compile what a verb needs, in this process."""
-    import numpy as np
-
     from tcgpu import generators as generate
-    from tcgpu.graph import Graph
 
     importlib.import_module("tcgpu.engines.native")  # now that it is loaded, no small graph goes by NumPy
     module, calls = VERBS[verb]
     module = importlib.import_module(f"tcgpu.{module}")
     kinds = [generate.rmat(14, 8, seed=1), generate.mesh(200, 200), generate.copapers(2000, seed=1),
              generate.barabasi_albert(20_000, 5, seed=1), generate.clique(64)]  # fmt: skip
-    if verb == "networkx":
-        _call_networkx(module.Functions, kinds[-2])
-    elif verb == "read":
+    for options in calls:
+        for graph in (given for kind in kinds for given in (kind, kind.edges())):
+            found = getattr(module, verb)(graph, **options)
+            list(found if verb == "list_triangles" else ())
+    if verb == "read":
         with tempfile.TemporaryDirectory() as folder:
-            for kind, ending in product(kinds[:1], ("txt", "csv", "mtx", "metis", "npz")):
-                module.write(kind, Path(folder, f"graph.{ending}"))
+            for ending in ("txt", "csv", "mtx", "metis", "npz"):
+                module.write(kinds[0], Path(folder, f"graph.{ending}"))
                 module.read(Path(folder, f"graph.{ending}"))
-    else:
-        for kind in kinds:
-            ends = [end.astype(np.int64) for end in kind.edges()]
-            for graph, options in product((kind, Graph.from_edges(*ends), tuple(ends)), calls):
-                found = getattr(module, verb)(graph, **options)
-                if verb == "list_triangles":
-                    sum(map(len, found))
-
-
-def _call_networkx(functions, graph):
-    """Call what the backend compiles beyond the verbs: sums over the triangles of weighted and directed graphs."""
-    import networkx as nx
-
-    for kind in (nx.Graph, nx.DiGraph):
-        given = kind(graph.to_networkx())
-        nx.set_edge_attributes(given, 1.5, "weight")
-        converted = functions.convert_from_nx(given, edge_attrs={"weight": 1})
-        functions.clustering(converted, weight="weight")
-        functions.clustering(converted)
-    functions.triadic_census(converted)
-    functions.square_clustering(functions.convert_from_nx(graph.to_networkx()))
