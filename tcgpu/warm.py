@@ -25,7 +25,7 @@ VERBS: dict[str, tuple[str, list[dict]]] = {
     "list_triangles": ("api", [{}]),
     "motifs": ("subgraphs.four_vertices", [{"per": "graph"}, {"per": "vertex"}, {"per": "edge"}]),
     "read": ("formats", []),
-    "reduce_triangles": ("subgraphs", [{"f": lambda u, v, w: 1}, {"f": lambda u, v, w: 0.5}]),
+    "reduce_triangles": ("subgraphs", [{"f": lambda u, v, w: 1}, {"f": lambda u, v, w: u / 2}]),
     "support": ("api", [{}]),
     "triangles": ("api", [{}]),
     "truss_numbers": ("truss", [{}]),
