@@ -273,7 +273,7 @@ def test_cliques(printed, refused, k5):
     assert [printed("cliques", k5, *more) for more in ([], ["--k", "5"])] == ["10\n", "1\n"]
     found = json.loads(printed("cliques", k5, "--k", "2", "--kind", "independent", "--json"))
     assert (found["k"], found["kind"], found["subgraphs"]) == (2, "independent", 4)
-    assert "no kind 'clik'; there are clique, independent, connected" in refused("cliques", k5, "--kind", "clik")
+    assert "no kind 'circle'; there are clique, independent, connected" in refused("cliques", k5, "--kind", "circle")
 
 
 def test_list(printed, k5):
