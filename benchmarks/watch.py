@@ -71,6 +71,10 @@ SUITES = {
         "first_answer.py --into .", 0.5,
         {"first-answer": Columns(("graph", "engine", "caches"), ("count_s", "answer_s"))},
     ),
+    "first-use": Suite(
+        "first_use.py --into .", 5,
+        {"first-use": Columns(("task", "graph", "caches"), ("processor_s",))},
+    ),
     "cpu": Suite(
         "cpu.py --peer none --output cpu.csv", 1,
         {"cpu": Columns(("graph", "edges", "library"), ("count_s", "raw_s"), "library")},

@@ -1,7 +1,8 @@
 """The command line: `tcgpu count FILE` and its companions; `python -m tcgpu` is the same.
 
-Results go to stdout, as text or with --json as one JSON value; everything else goes to stderr. An error in a
-file or an argument is reported in one line, with exit code 2. A command is a function that takes the parsed arguments
+Results go to stdout, as text or with --json as one JSON value; everything else goes to stderr. Exit codes: 0; 1 if
+`check` finds a method wrong; 2 for an error in a file or an argument, which is reported in one line; 130 after Ctrl-C;
+141 if whoever read the output has closed it. A command is a function that takes the parsed arguments
 and prints, and an entry in `_parser`. Nothing heavy is imported before a command runs, so that --help is quick.
 """
 
@@ -35,6 +36,12 @@ STARVED = "can't start new thread", "can't allocate", "failed to map segment", "
 
 EXAMPLES = {
     "count": "tcgpu count graph.txt --json",
+    "clustering": "tcgpu clustering graph.txt",
+    "transitivity": "tcgpu transitivity graph.txt",
+    "support": "tcgpu support graph.txt",
+    "motifs": "tcgpu motifs graph.txt",
+    "cliques": "tcgpu cliques graph.txt --k 4",
+    "list": "tcgpu list graph.txt",
     "truss": "tcgpu truss graph.txt --k 4 -o truss.txt",
     "info": "tcgpu info graph.txt",
     "methods": "tcgpu methods --json",
@@ -43,6 +50,9 @@ EXAMPLES = {
     "convert": "tcgpu convert graph.txt graph.npz",
     "fetch": "tcgpu fetch mesh_16x16",
     "bench": "tcgpu bench graph.txt --methods cpu,naive --repeats 3",
+    "check": "tcgpu check naive",
+    "warm": "tcgpu warm count",
+    "completion": "tcgpu completion",
     "trace": "tcgpu trace graph.txt --method naive --knob threads=64 -o trace.html",
     "estimate": "tcgpu estimate graph.txt --method naive,bitmap --fill",
 }
@@ -104,13 +114,88 @@ def count(arguments):
         from tcgpu import hardware
 
         facts["device"] = asdict(hardware.webgpu_device())
-    labels = range(graph.n) if graph.labels is None else graph.labels
     if arguments.json:
-        print_json(facts if each is None else facts | {"per_vertex": _by_label(labels, each.tolist())})
+        print_json(facts if each is None else facts | {"per_vertex": _by_label(_labels(graph), each.tolist())})
     elif each is None:
         print(found)
     else:
-        sys.stdout.writelines(f"{label}\t{number}\n" for label, number in zip(labels, each.tolist(), strict=True))
+        _print_lines(zip(_labels(graph), each.tolist(), strict=True))
+
+
+def clustering(arguments):
+    """Compute each vertex's clustering coefficient: the share of pairs of its neighbours that are joined."""
+    graph, found, facts = _called(arguments, tcgpu.clustering)
+    average = float(found.mean()) if found.size else 0.0
+    if arguments.json:
+        print_json(facts | {"average": average, "per_vertex": _by_label(_labels(graph), found.tolist())})
+    elif arguments.average:
+        print(average)
+    else:
+        _print_lines(zip(_labels(graph), found.tolist(), strict=True))
+
+
+def transitivity(arguments):
+    """Compute three times the triangles of a graph over its paths of two edges."""
+    _, found, facts = _called(arguments, tcgpu.transitivity)
+    print_json(facts | {"transitivity": found}) if arguments.json else print(found)
+
+
+def support(arguments):
+    """Count the triangles at each edge: a line for each, with its two ends."""
+    graph, found, facts = _called(arguments, tcgpu.support)
+    labels = _labels(graph)
+    edges = ((labels[u], labels[v], int(number)) for v, u, number in zip(*graph.edges(), found, strict=True))
+    if arguments.json:
+        print_json(facts | {"per_edge": [[str(u), str(v), number] for u, v, number in edges]})
+    else:
+        _print_lines(edges)
+
+
+def motifs(arguments):
+    """Count the subgraphs of up to four vertices, each kind of them as an induced subgraph."""
+    _, found, facts = _called(arguments, tcgpu.motifs, connected=not arguments.all)
+    if arguments.json:
+        print_json(facts | {"motifs": found})
+    else:
+        print_table([(name, f"{number:,}") for name, number in found.items()], right=(1,))
+
+
+def cliques(arguments):
+    """Count the sets of K vertices that are cliques, or connected, or independent."""
+    _, found, facts = _called(arguments, tcgpu.count_subgraphs, k=arguments.k, kind=arguments.kind)
+    more = {"k": arguments.k, "kind": arguments.kind, "subgraphs": found}
+    print_json(facts | more) if arguments.json else print(found)
+
+
+def list_(arguments):
+    """List every triangle once: a line for each, with its three vertices."""
+    graph, chunks, _ = _called(arguments, tcgpu.list_triangles)
+    labels = _labels(graph)
+    _print_lines([labels[v] for v in row] for chunk in chunks for row in chunk.tolist())
+
+
+def _called(arguments, verb, **options):
+    """What a verb returns for the graph of a file: the graph, that, and what --json says of both.
+
+    It gets the arguments of the command that have the names of its keywords.
+    """
+    graph, reading = _read(arguments)
+    if getattr(arguments, "method", None):
+        options["method"] = _method(arguments.method)
+    options |= {name: getattr(arguments, name) for name in ("engine", "order", "max_seconds") if name in arguments}
+    begin = time.perf_counter()
+    found = verb(graph, progress=arguments.progress or None, **options)
+    process = time.perf_counter() - begin
+    seconds = {"process": process, "total": reading + process}
+    return graph, found, {"vertices": graph.n, "edges": graph.m, "seconds": seconds}
+
+
+def _labels(graph):
+    return range(graph.n) if graph.labels is None else graph.labels
+
+
+def _print_lines(rows):
+    sys.stdout.writelines("\t".join(map(str, row)) + "\n" for row in rows)
 
 
 def _by_label(labels, numbers):
@@ -339,6 +424,51 @@ def bench(arguments):
         print(f"tcgpu: written to {arguments.output}", file=sys.stderr)
 
 
+def check(arguments):
+    """Check whether a method is right: on difficult graphs, for launches of any shape, with every memory access.
+
+    The exit code is 1 if it is not.
+    """
+    with progress(arguments, f"checking {arguments.method}"):
+        against = arguments.against and _methods(arguments.against)
+        options = {"order": arguments.order, "engine": arguments.engine}
+        report = tcgpu.check(_method(arguments.method), against, **options, **_assignments(arguments.knob))
+    if arguments.json:
+        problems = [str(problem) for problem in report.problems]
+        print_json({"method": report.method, "right": bool(report), "problems": problems, "notes": report.notes})
+    else:
+        print(report)
+    return 0 if report else 1
+
+
+def warm(arguments):
+    """Compile in advance what verbs need, once per machine, in as many processes as there are cores.
+
+    Without names, for all verbs. A line for each says how many seconds it took. Compiled code stays in the user's cache
+    folder, or where TCGPU_CACHE says.
+    """
+    from tcgpu import progress as bars
+    from tcgpu import warm
+
+    verbs = arguments.verbs or [*warm.VERBS]
+    for verb in verbs:
+        if verb not in warm.VERBS:
+            raise UsageError(unknown("verb", verb, warm.VERBS))
+    begin, before = time.perf_counter(), warm.bytes_kept()
+    with bars.progress(True if arguments.progress else None, len(verbs), "compiling") as bar:
+        for verb, seconds in warm.warm(verbs):
+            bar.add(1)
+            print(f"{verb}: {seconds:.1f} s", flush=True)
+    size = warm.bytes_kept() - before
+    print(f"all in {time.perf_counter() - begin:.1f} s; {size:,} bytes more in {warm.folders()[0]}")
+
+
+def completion(arguments):
+    """Print a script that completes commands and options in bash and zsh: `eval "$(tcgpu completion)"`."""
+    with open(os.path.join(os.path.dirname(__file__), "completion.bash"), encoding="utf-8") as script:
+        sys.stdout.write(script.read())
+
+
 def trace(arguments):
     """Count a small graph in the simulator and report, line by line, what its kernels would do on a GPU.
 
@@ -431,7 +561,7 @@ def _read(arguments):
 
 
 def _write(graph, arguments):
-    path, format = arguments.output, arguments.to
+    path, format, arguments.writes = arguments.output, arguments.to, True
     if path == "-":
         path, format = STDOUT, format or "edges"
     with progress(arguments, f"writing {path}"), _removing_parts():
@@ -517,6 +647,25 @@ def _parser():
     option("--executor", metavar="E", help="by many workers: gpus, processes or threads, or dask://HOST:PORT")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
 
+    option = _command(commands, clustering, file="--format", simulator=True)
+    _counting(option)
+    option("--average", action="store_true", help="print only the mean over all vertices")
+
+    _counting(_command(commands, transitivity, file="--format", simulator=True))
+
+    _counting(_command(commands, support, file="--format", simulator=True))
+
+    option = _command(commands, motifs, file="--format", simulator=True)
+    option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
+    option("--all", action="store_true", help="also the subgraphs that are not connected")
+
+    option = _command(commands, cliques, file="--format", simulator=True)
+    option("--k", metavar="K", type=int, default=3, help="how many vertices (default: 3)")
+    option("--kind", metavar="KIND", default="clique", help="clique (default), connected or independent")
+    option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
+
+    _command(commands, list_, file="--format", json=False)
+
     option = _command(commands, truss, file="--format", simulator=True)
     option("--k", metavar="K", type=int, help="which truss, 2 or more (default: count the edges of every one)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
@@ -549,6 +698,20 @@ def _parser():
     option("--engine", metavar="E", help="gpu, webgpu, sim or cpu (default: the first of each method that is here)")
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
     option("-o", "--output", metavar="FILE", help="where to write the record; - is stdout")
+
+    option = _command(commands, check)
+    option("method", metavar="METHOD", help=LISTED)
+    option("--against", metavar="M,M", help="methods to compare its estimated time with")
+    option(
+        "--engine", metavar="E", help="gpu: nothing is simulated (default: the simulator, and a GPU if there is one)"
+    )
+    option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
+    option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
+
+    option = _command(commands, warm, json=False)
+    option("verbs", metavar="VERB", nargs="*", help="functions of tcgpu, such as count, motifs, read (default: all)")
+
+    _command(commands, completion, json=False)
 
     gpu = {"metavar": "NAME", "default": "NVIDIA H200", "help": "NVIDIA H200 (default), NVIDIA H100 or Tesla T4"}
     option = _command(commands, trace, file="--format", simulator=True)
@@ -592,7 +755,7 @@ def _command(commands, function, *, file=None, simulator=False, json=True):
 
     file: the option that names the format of the graph that the command reads. simulator: the command may run it.
     """
-    name = function.__name__
+    name = function.__name__.rstrip("_")
     command = commands.add_parser(name, help=_summary(function), description=inspect.getdoc(function),
                                   epilog=f"example: {EXAMPLES[name]}", allow_abbrev=False)  # fmt: skip
     command.set_defaults(command=function, parser=command)
@@ -613,6 +776,13 @@ def _command(commands, function, *, file=None, simulator=False, json=True):
     if json:
         option("--json", action="store_true", help="print one JSON value")
     return option
+
+
+def _counting(option):
+    """Add the options of a verb that counts."""
+    option("--method", metavar="M", help=f"how to count; {LISTED} (default: the best here)")
+    option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
+    option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
 
 
 def _columns(text):
@@ -642,7 +812,7 @@ def main(argv=None):
             sys.stdout.flush()
             # what is printed about a graph must not get into the graph
             with redirect_stdout(sys.stderr) if getattr(arguments, "output", None) in ("-", STDOUT) else nullcontext():
-                arguments.command(arguments)
+                code = arguments.command(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough, as `head` does
         _forget_stdout()
@@ -659,7 +829,7 @@ def main(argv=None):
         _forget_stdout()
         print(f"tcgpu: {_as_typed(said, arguments)}", file=sys.stderr)
         return 2
-    return 0
+    return code or 0
 
 
 @contextmanager
@@ -701,7 +871,11 @@ def _as_typed(message, arguments):
             return options[name][value == "False"]  # --relabel, --no-relabel
         return " ".join([options[name][0], *re.findall(r"[^()'\" ]+", value)]).replace(", ", ",")
 
-    message = message.replace("tcgpu.datasets.catalogue()", "`tcgpu fetch`")
+    if hasattr(arguments, "writes"):
+        options["format"] = ["--to"]
+    message = re.sub(r"^(\w+)(?= must be )", lambda name: options.get(name[0], name)[0], message)
+    message = message.partition(", and in Python ")[0].replace("tcgpu.datasets.catalogue()", "`tcgpu fetch`")
+    message = message.replace("tcgpu.count ", "`tcgpu count` ").replace("tcgpu.write ", "`tcgpu convert` ")
     message = re.sub(r"tcgpu\.load\('(.*?)'\)", r"`tcgpu fetch \1`", message)
     return re.sub(KEYWORD, option, message)
 

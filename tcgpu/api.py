@@ -174,7 +174,6 @@ def triangles(graph: Any, nodes: Any = None, **options: Unpack[Options]) -> np.n
     """
     if nodes is None:
         return _tally("triangles", graph, **options)
-    from tcgpu.cpu import near
 
     graph = as_graph(opened(graph))
     nodes = near.checked_vertices(graph, nodes)
@@ -227,7 +226,6 @@ def list_triangles(
     if nodes is None:
         chunks = cpu.list_triangles(graph, chunk, options["order"] or "auto")
     else:
-        from tcgpu.cpu import near
 
         part, inside = near.around(graph, near.checked_vertices(graph, nodes))
         every = cpu.list_triangles(part, chunk, options["order"] or "auto")

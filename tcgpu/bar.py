@@ -8,7 +8,19 @@ import threading
 KNOWN = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"  # tqdm's format of a share of the work
 UNKNOWN = "{desc}: {elapsed}"  # and of work that has reported none
 REFRESH = 0.1  # seconds between two updates of a bar
-REFRESH_ELSEWHERE = 1.0  # the same where stderr is neither a terminal nor a notebook's
+REFRESH_ELSEWHERE = 5.0  # the same where stderr is neither a terminal nor a notebook's: a line each
+
+
+class Lines:
+    """A stream that gets each frame of a bar as a line, for a file or a pipe."""
+
+    def write(self, frame):
+        text = frame.strip("\r ")
+        if text:
+            sys.stderr.write(f"{text}\n")
+
+    def flush(self):
+        sys.stderr.flush()
 
 
 class Bar:
@@ -24,7 +36,8 @@ class Bar:
         else:
             from tqdm.std import tqdm
         self.lock, self.closed, self.patience = threading.RLock(), threading.Event(), patience
-        self.pause = REFRESH if in_notebook or sys.stderr.isatty() else REFRESH_ELSEWHERE
+        moving = in_notebook or sys.stderr.isatty()
+        self.pause = REFRESH if moving else REFRESH_ELSEWHERE
 
         class Shown(tqdm):
             _lock = self.lock  # tqdm's own is a semaphore of the system
@@ -32,7 +45,7 @@ class Bar:
 
         self.tqdm = Shown(desc=f"tcgpu: {what}", total=total, leave=False, miniters=0, mininterval=self.pause, nrows=20,
                           ncols=None if in_notebook else _columns(), bar_format=KNOWN if known else UNKNOWN,
-                          delay=patience)  # fmt: skip
+                          delay=patience, file=None if moving else Lines())  # fmt: skip
         self.thread = threading.Thread(target=self._refresh, name="tcgpu progress", daemon=True)
         try:
             self.thread.start()

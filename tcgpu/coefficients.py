@@ -6,7 +6,7 @@ import numpy as np
 
 from tcgpu.api import Options, check_only, count, opened, support, triangles, verb
 from tcgpu.arrays import sum_exactly
-from tcgpu.cpu.near import checked_vertices, common_neighbours, neighbour_pairs, shares
+from tcgpu.cpu.neighbours import checked_vertices, common_neighbours, neighbour_pairs, shares
 from tcgpu.declarations import CUDA
 from tcgpu.errors import GraphError, roomy
 from tcgpu.graph import as_graph, checked_edges, two_columns

@@ -79,5 +79,13 @@ FEW_SUMS = 1 << 12  # every worker has an array of its own, of any size, for no 
 # Other work of the host
 LARGE_COPY = 4 << 20  # bytes of an array from which on several threads copy it faster to or from a GPU
 MANY_KERNELS = 4  # kernels to compile from which on processes are started: each takes two seconds to import numba-cuda
-MIN_EDGES = 1_000  # NetworkX takes milliseconds for fewer edges (and nodes)
 MIN_SHARE = 1 / 50  # for a smaller share of the nodes, their neighbourhoods are less work than the graph
+
+# The NetworkX backend: microseconds for an edge of a graph with five a node, by NetworkX's functions and by those here
+NETWORKX_US = {
+    "all_triangles": 1, "average_clustering": 5, "clustering": 5, "generalized_degree": 7, "k_truss": 8,
+    "square_clustering": 12, "transitivity": 5, "triadic_census": 50, "triangles": 1.5,
+}  # fmt: skip
+EDGE_US = dict.fromkeys(NETWORKX_US, 0.3) | {"all_triangles": 0.8, "generalized_degree": 1, "k_truss": 2}
+CONVERTED_US, WEIGHED = 0.4, 3  # to convert an edge; with a weight, it and NetworkX's functions take this times as long
+CALL_US, IMPORT_US, NUMBA_US = 800, 150_000, 1_500_000  # a call; what a first one imports, without Numba and with it

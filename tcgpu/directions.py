@@ -10,9 +10,8 @@ from math import comb
 import numpy as np
 
 from tcgpu.arrays import bincount, sum_exactly
-from tcgpu.cpu.near import neighbour_pairs, shares
-from tcgpu.cpu.per_vertex import sum_at_ends
-from tcgpu.engines.native import jit
+from tcgpu.cpu import small
+from tcgpu.cpu.neighbours import neighbour_pairs, shares, sum_at_ends
 from tcgpu.errors import GraphError
 from tcgpu.foreign_graphs import networkx_edges
 from tcgpu.graph import Graph, as_graph, checked_edges, two_columns
@@ -73,10 +72,8 @@ def roots_of(graph, u, v, weights):
 
 def local_clustering(graph, directions=None, roots=None, **options):
     """The clustering coefficient of each vertex, by the directions of edges, or their roots, or both."""
-    from tcgpu.subgraphs import reduce_triangles
-
     values = np.bitwise_count(directions).astype(np.int64) if roots is None else roots
-    found = reduce_triangles(graph, _product, edge_values=values, per="vertex", **options)
+    found = _reduced(graph, _product, values, per="vertex", **options)
     if directions is None:
         return shares(found, neighbour_pairs(graph))
     # two edges in opposite directions to one neighbour are no pair; each pair can be closed in two directions
@@ -85,12 +82,24 @@ def local_clustering(graph, directions=None, roots=None, **options):
     return shares(found, degrees * (degrees - 1) - 2 * twice)
 
 
-@jit
+def _reduced(graph, f, values, bins=None, per="graph", **options):
+    """As `tcgpu.reduce_triangles` of values of the edges; `f` takes arrays, too, for small graphs."""
+    if not small.serves(graph) or any(value is not None for value in options.values()):
+        from tcgpu.subgraphs import reduce_triangles, reductions
+
+        return reduce_triangles(graph, reductions.fixed(f), edge_values=values, bins=bins, per=per, **options)
+    total = np.zeros(bins or graph.n, np.int64 if bins else values.dtype)
+    for ends, positions in small.with_edges(graph):
+        result = f(*ends, *values[positions])
+        for at in [result] if bins else ends:
+            total += bincount(at, None if bins else result, total.size).astype(total.dtype)
+    return total
+
+
 def _product(u, v, w, uv, uw, vw):
     return uv * uw * vw
 
 
-@jit
 def _tricode(u, v, w, uv, uw, vw):
     """The code of a triad in NetworkX's table, from the directions of its edges."""
     return uv + 4 * uw + 16 * vw
@@ -117,15 +126,13 @@ def _census(graph, directions, n):
     """
     from networkx.algorithms import triads
 
-    from tcgpu.subgraphs import reduce_triangles
-
     names = triads.TRICODE_TO_NAME
     census = dict.fromkeys(triads.TRIAD_NAMES, 0)
     edges = {d: sum_at_ends(graph, directions == REVERSED[d], directions == d) for d in (1, 2, 3)}
     for d, e in combinations_with_replacement(edges, 2):
         pairs = edges[d] * edges[e] if d != e else edges[d] * (edges[d] - 1) // 2
         census[names[d + 4 * e]] += sum_exactly(pairs)
-    closed = reduce_triangles(graph, _tricode, edge_values=directions.astype(np.int64), bins=64)
+    closed = _reduced(graph, _tricode, directions.astype(np.int64), bins=64)
     for code in np.flatnonzero(closed).tolist():
         many, (uv, uw, vw) = int(closed[code]), (code & 3, code >> 2 & 3, code >> 4)
         census[names[code]] += many

@@ -16,6 +16,7 @@ SMALLER = (
     else "take a smaller graph, or have tcgpu.count read a folder that tcgpu.write made, piece by piece: "
     "device_memory='1GB'"
 )
+running = ""  # the name of the function that the caller called, for the line that says what is compiled
 LAB = "anywidget", "ipywidgets", "matplotlib", "scipy", "traitlets"  # what the extra `lab` brings
 FILES = "pyarrow", "zstandard"  # and the extra `files`
 
@@ -61,6 +62,8 @@ def roomy(function: Function, name: str = "") -> Function:
 
     @functools.wraps(function)
     def called(*args, **options):
+        global running
+        before, running = running, running or name or function.__name__
         try:
             return function(*args, **options)
         except (MemoryError, ValueError, OverflowError) as error:
@@ -68,6 +71,8 @@ def roomy(function: Function, name: str = "") -> Function:
             short = isinstance(error, MemoryError) or any(map(said.count, TOO_BIG))
             if isinstance(error, TcgpuError) or not short:
                 raise
+        finally:
+            running = before
         raise TooLarge(f"{name or function.__qualname__} takes more memory than there is ({said}): {SMALLER}")
 
     return called  # type: ignore[return-value]

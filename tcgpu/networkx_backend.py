@@ -1,190 +1,48 @@
 """The NetworkX backend: `nx.triangles(G, backend="tcgpu")`, or by default if `nx.config.backend_priority` names it.
 
-NetworkX finds `backend` through the entry point `networkx.backends`. It converts its graphs to BackendGraphs with
-`convert_from_nx`, and caches them until a graph is changed; those of views are not kept. Every result is the one that
-NetworkX returns: the same keys in the same order, the same Python types, the same errors. Weighted clustering is the
-same up to the rounding of sums. Parallel edges count once, as in NetworkX. What is left to NetworkX, `can_run` says,
-and why.
+NetworkX finds `backend` through the entry point `networkx.backends`, and asks it for each call whether it can run it
+and should. Both are answered here without NumPy, whose import takes longer than NetworkX for a small graph. The
+functions are in `networkx_graph`, which the first call that runs here imports.
 """
 
 import inspect
-from collections import Counter
-from functools import cached_property
+import sys
+from functools import partial
 from numbers import Integral
-from operator import itemgetter
 
 import networkx as nx
-import numpy as np
 
-from tcgpu import api
-from tcgpu.cpu.near import neighbour_pairs, shares
-from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours
-from tcgpu.cpu_costs import MIN_EDGES, MIN_SHARE
-from tcgpu.directions import census, directions_of, local_clustering, roots_of
-from tcgpu.errors import GraphError
-from tcgpu.foreign_graphs import networkx_edges
-from tcgpu.graph import Graph, names_of
+from tcgpu.cpu_costs import CALL_US, CONVERTED_US, EDGE_US, IMPORT_US, MIN_SHARE, NETWORKX_US, NUMBA_US, WEIGHED
 from tcgpu.networkx_info import FUNCTIONS
 
-CHUNK = 1 << 14  # triangles listed at a time
 DIRECTED = {"average_clustering", "clustering", "triadic_census"}
 # functions for which NetworkX takes multigraphs; triangles only of all nodes
 MULTIGRAPHS = {"all_triangles", "square_clustering", "triadic_census", "triangles"}
-NUMBERS = {bool, int, float, np.int64, np.float64}  # weights of other types may be divided with another precision
+
+_lost = 0.0  # microseconds that NetworkX took longer, for lack of a first call here
 
 
-class BackendGraph:
-    """An immutable tcgpu Graph that NetworkX's functions take, with the results that were computed for it.
+def __getattr__(name):
+    if name not in ("BackendGraph", "Functions"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tcgpu import networkx_graph
 
-    `nx.triangles(BackendGraph(tcgpu.read(path)))` needs no NetworkX graph in between.
-
-    Parameters
-    ----------
-    graph : Graph
-    source : networkx.Graph, optional
-        The graph it was converted from, which has the loops and attributes.
-    directions : numpy.ndarray, optional
-        Of a directed graph: FORWARDS, BACKWARDS or both for each of `graph.edges()` (uint8).
-    roots : dict, optional
-        By the name of an edge attribute: of each edge, the cube root of its weight over the largest weight, added up
-        over its directions (float64). Those that are missing are read from the source.
-    """
-
-    __networkx_backend__ = "tcgpu"
-
-    # NetworkX's method, for its error messages; it uses `_adj` only to look up nodes
-    nbunch_iter = nx.Graph.nbunch_iter
-    _adj = property(lambda self: self.number)
-
-    def __init__(self, graph: Graph, source: nx.Graph | None = None, directions=None, roots=None):
-        self.graph, self.source, self.directions, self.roots = graph, source, directions, roots or {}
-        self._clustering: dict[str | None, list] = {}
-
-    def __len__(self):
-        return self.graph.n
-
-    def __iter__(self):
-        return iter(self.nodes)
-
-    def __contains__(self, node):
-        try:
-            return node in self.number
-        except TypeError:  # not hashable, such as a list of nodes
-            return False
-
-    def __repr__(self):
-        return f"BackendGraph({self.graph!r})"
-
-    def is_directed(self):
-        return self.directions is not None
-
-    def is_multigraph(self):
-        return False
-
-    def number_of_nodes(self):
-        return self.graph.n
-
-    def number_of_edges(self):
-        return self.graph.m if self.directions is None else int(np.bitwise_count(self.directions).sum())
-
-    @cached_property
-    def nodes(self):
-        """The nodes in their order, as Python objects."""
-        return names_of(self.graph)
-
-    @cached_property
-    def number(self):
-        """The vertex number of each node."""
-        return {node: v for v, node in enumerate(self.nodes)}
-
-    @cached_property
-    def total(self):
-        return api.count(self.graph)
-
-    @cached_property
-    def triangles(self):
-        """How many triangles each vertex is in, as a list."""
-        return api.triangles(self.graph).tolist()
-
-    def clustering(self, weight=None):
-        """The clustering of each vertex, as a list; a vertex without triangles has an int 0, as in NetworkX."""
-        if weight not in self._clustering:
-            if weight is not None and weight not in self.roots:
-                self.roots[weight] = Backend.convert_from_nx(self.source, edge_attrs={weight: 1}).roots[weight]
-            if weight is None and not self.is_directed():
-                local = shares(np.array(self.triangles, np.int64), neighbour_pairs(self.graph))
-            else:
-                local = local_clustering(self.graph, self.directions, self.roots.get(weight))
-            self._clustering[weight] = [c or 0 for c in local.tolist()]
-        return self._clustering[weight]
-
-    @cached_property
-    def square_clustering(self):
-        """The share of possible squares at each vertex that exist, as a list, by NetworkX's formula."""
-        from tcgpu.subgraphs.four_at_edges import cycles_at
-
-        own = self.graph.ordered("degree")  # in which cycles are found fastest
-        cycles = cycles_at(own)
-        squares = sum_at_ends(own, cycles, cycles)[own.rank] // 2
-        degrees = self.graph.degrees.astype(np.int64)
-        around = sum_over_neighbours(self.graph, degrees)
-        possible = (around - degrees) * (degrees - 1) - 2 * np.array(self.triangles, np.int64) - squares
-        return [s / p if p > 0 else 0 for s, p in zip(squares.tolist(), possible.tolist(), strict=True)]
-
-    @cached_property
-    def supports(self):
-        """The supports of each vertex's edges, each one once, how often they occur, and each vertex's start: lists."""
-        ends = np.concatenate(self.graph.edges()).astype(np.int64)
-        keys, times = np.unique(ends << 32 | np.tile(api.support(self.graph), 2), return_counts=True)
-        start = np.searchsorted(keys, np.arange(len(self) + 1) << 32)
-        return (keys & 0xFFFFFFFF).tolist(), times.tolist(), start.tolist()
-
-    def per_node(self, nodes, value):
-        """`value(v)` as NetworkX returns it: the value of one node, or a dict for several, or for all (None)."""
-        if nodes is None:
-            return dict(zip(self.nodes, map(value, range(len(self))), strict=True))
-        if nodes in self:
-            return value(self.number[nodes])
-        return {node: value(self.number[node]) for node in self.nbunch_iter(nodes)}
+    return getattr(networkx_graph, name)
 
 
 class Backend:
-    """The functions that NetworkX dispatches, under NetworkX's names and parameters. `G` is a BackendGraph."""
+    """What NetworkX asks; each of `FUNCTIONS`, `convert_from_nx` and `convert_to_nx` is that of `networkx_graph`."""
 
-    @staticmethod
-    def convert_from_nx(graph, *, edge_attrs=None, preserve_edge_attrs=False, **attributes):
-        """Convert a NetworkX graph; it is kept as the source if it has directions, or attributes that are needed."""
-        try:
-            labels, u, v, data = networkx_edges(graph)
-        except GraphError as error:
-            raise NotImplementedError(str(error)) from None
-        if hasattr(graph, "_graph"):  # a view changes with its graph, and NetworkX does not clear its cache then
-            graph.__networkx_cache__ = None
-        own = Graph.from_edges(u, v, len(graph), labels=labels, name=graph.name or None)
-        keep, directions, roots = graph if preserve_edge_attrs or edge_attrs else None, None, {}
-        if graph.is_directed():
-            keep, directions = graph, directions_of(own, u, v)
-        data = list(data) if edge_attrs else ()
-        try:
-            for name in edge_attrs or ():
-                roots[name] = roots_of(own, u, v, _weights(data, name))
-        except GraphError:
-            says = "edge weights of which the largest is 0, or one is not finite, are not supported"
-            raise NotImplementedError(says) from None
-        return BackendGraph(own, keep, directions, roots)
-
-    @staticmethod
-    def convert_to_nx(result, *, name=None):
-        """Convert a BackendGraph to a NetworkX graph; other results are returned unchanged."""
-        if not isinstance(result, BackendGraph):
-            return result
-        return result.graph.to_networkx() if result.source is None else result.source.copy()
+    def __getattr__(self, name):
+        if name not in FUNCTIONS and name not in ("convert_from_nx", "convert_to_nx"):
+            raise AttributeError(name)
+        return partial(_run, name)
 
     @staticmethod
     def can_run(name, args, kwargs):
         """Whether this backend returns NetworkX's result: True, or the reason why not."""
         try:
-            given = _SIGNATURES[name].bind(*args, **kwargs).arguments
+            given = _given(name, args, kwargs)
         except TypeError:
             return "these are not the function's arguments"
         graph, weight = given["G"], given.get("weight")
@@ -198,87 +56,56 @@ class Backend:
             return "NetworkX takes no multigraphs here"
         if weight is not None and not graph.is_directed() and _views_directed(graph):
             return "this view has edges in both directions, whose weights may differ"
-        if isinstance(graph, BackendGraph) and graph.source is None and weight not in (None, *graph.roots):
+        ours = getattr(graph, "__networkx_backend__", "") == "tcgpu"
+        if ours and graph.source is None and weight not in (None, *graph.roots):
             return "this graph was converted without its attributes"
         if given.get("nodelist") is not None:
-            loops = graph.graph.cleaned.loops if isinstance(graph, BackendGraph) else any(nx.selfloop_edges(graph))
-            if loops:
+            if graph.graph.cleaned.loops if ours else any(nx.selfloop_edges(graph)):
                 return "with a nodelist, NetworkX counts loops as edges between two nodes"
         return True
 
     @staticmethod
     def should_run(name, args, kwargs):
-        """Whether this backend is faster, conversion included: True, or the reason why not."""
-        given = _SIGNATURES[name].bind(*args, **kwargs).arguments
+        """Whether this backend is faster, conversion and first calls included: True, or the reason why not.
+
+        What a first call takes is paid once NetworkX has taken as much longer for calls before.
+        """
+        global _lost
+        given = _given(name, args, kwargs)
         graph, nodes = given["G"], given.get("nodes", given.get("nbunch"))
         if nodes is not None:
             if nodes in graph or hasattr(nodes, "__len__") and len(nodes) < MIN_SHARE * len(graph):
                 return "NetworkX reads only the neighbourhoods of these few nodes"
-        if len(graph) < MIN_EDGES and graph.number_of_edges() < MIN_EDGES:
-            return f"NetworkX is fast enough below {MIN_EDGES} edges"
+        edges, weighed = graph.number_of_edges(), 1 if given.get("weight") is None else WEIGHED
+        converted = "tcgpu" in getattr(graph, "__networkx_cache__", {}).get("backends", ())
+        ours = CALL_US + edges * (EDGE_US[name] + (0 if converted else CONVERTED_US * weighed))
+        theirs = NETWORKX_US[name] * weighed * edges
+        if theirs <= ours:
+            return f"NetworkX takes about {theirs / 1e3:.1f} ms for these {edges:,} edges, and tcgpu {ours / 1e3:.1f}"
+        _lost += theirs - ours
+        first = 0 if "tcgpu.networkx_graph" in sys.modules else IMPORT_US
+        if _lost > first and "numba" not in sys.modules:
+            from tcgpu.engines.choice import in_numpy  # it looks for GPUs
+
+            if name == "square_clustering" or not in_numpy(int(edges * (2 * edges) ** 0.5)):  # as `cpu.small.serves`
+                first += NUMBA_US
+        if _lost <= first:
+            return f"NetworkX takes about {theirs / 1e3:.1f} ms, and a first call of tcgpu {first / 1e3:,.0f}"
         return True
-
-    @staticmethod
-    def triangles(G, nodes=None):
-        return G.per_node(nodes, G.triangles.__getitem__)
-
-    @staticmethod
-    def clustering(G, nodes=None, weight=None):
-        return G.per_node(nodes, G.clustering(weight).__getitem__)
-
-    @staticmethod
-    def average_clustering(G, nodes=None, weight=None, count_zeros=True):
-        found = G.per_node(nodes, G.clustering(weight).__getitem__)
-        values = [value for value in found.values() if value or count_zeros]
-        return sum(values) / len(values)
-
-    @staticmethod
-    def transitivity(G):
-        degrees = G.graph.degrees
-        return 6 * G.total / int(degrees @ (degrees - 1)) if G.total else 0
-
-    @staticmethod
-    def triadic_census(G, nodelist=None):
-        nodes = set(G.nbunch_iter(nodelist))
-        if nodelist is not None and len(nodelist) != len(nodes):
-            raise ValueError("nodelist includes duplicate nodes or nodes not in G")
-        chosen = None if nodelist is None else [G.number[node] for node in nodes]
-        return census(G.graph, G.directions, chosen)
-
-    @staticmethod
-    def square_clustering(G, nodes=None):
-        return G.per_node(nodes, G.square_clustering.__getitem__)
-
-    @staticmethod
-    def generalized_degree(G, nodes=None):
-        supports, times, start = G.supports
-
-        def counter(v):
-            part, counts = slice(start[v], start[v + 1]), Counter()
-            dict.update(counts, zip(supports[part], times[part], strict=True))  # in half the time of Counter(...)
-            return counts
-
-        return G.per_node(nodes, counter)
-
-    @staticmethod
-    def all_triangles(G, nbunch=None):
-        chunks = api.list_triangles(G.graph, chunk=CHUNK) if nbunch is None else _triangles_of(G, nbunch)
-        for chunk in chunks:
-            for triangle in chunk.tolist():
-                yield tuple(map(G.nodes.__getitem__, triangle))
-
-    @staticmethod
-    def k_truss(G, k):
-        if G.graph.cleaned.loops and G.source is not None:
-            return nx.k_truss(G.source, k, backend="networkx")  # for NetworkX's error message
-        from tcgpu.truss import k_truss
-
-        found = k_truss(G.graph, max(k, 2))
-        return BackendGraph(found) if G.source is None else _copied_part(G.source, found.to_networkx())
 
 
 backend = Backend()
-_SIGNATURES = {name: inspect.signature(getattr(Backend, name)) for name in FUNCTIONS}
+
+
+def _run(name, /, *args, **kwargs):
+    from tcgpu import networkx_graph
+
+    return getattr(networkx_graph.Functions, name)(*args, **kwargs)
+
+
+def _given(name, args, kwargs):
+    """The arguments by their names; TypeError if they are not NetworkX's."""
+    return inspect.signature(getattr(nx, name).orig_func).bind(*args, **kwargs).arguments
 
 
 def _views_directed(graph):
@@ -287,35 +114,3 @@ def _views_directed(graph):
         if graph.is_directed():
             return True
     return False
-
-
-def _weights(data, name):
-    """The weight of each edge. data: the dicts of the edges; a missing weight is 1.
-
-    NotImplementedError is how a backend leaves a call to NetworkX, which then tries the next backend or its own code.
-    """
-    try:
-        weights = list(map(itemgetter(name), data))
-    except KeyError:
-        weights = [attributes.get(name, 1) for attributes in data]
-    if not {*map(type, weights)} <= NUMBERS:
-        raise NotImplementedError("edge weights that are not all int or float are not supported")
-    return weights
-
-
-def _copied_part(graph, kept):
-    """A copy of the nodes and edges of a NetworkX graph that `kept` has, with their attributes and in their order."""
-    part = graph.__class__()
-    part.graph.update(graph.graph)
-    part.add_nodes_from((node, data.copy()) for node, data in graph.nodes.items() if node in kept)
-    part.add_edges_from((u, v, graph.adj[u][v].copy()) for u in part for v in graph.adj[u] if kept.has_edge(u, v))
-    return part
-
-
-def _triangles_of(G, nbunch):
-    """The triangles with a node of `nbunch`; in each, these nodes come first, in the order in `nbunch`."""
-    given = list(dict.fromkeys(map(G.number.__getitem__, G.nbunch_iter(nbunch))))
-    place = np.arange(len(G), 2 * len(G))
-    place[given] = np.arange(len(given))
-    for chunk in api.list_triangles(G.graph, chunk=CHUNK, nodes=given):
-        yield np.take_along_axis(chunk, np.argsort(place[chunk], axis=1), axis=1)

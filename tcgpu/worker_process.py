@@ -46,7 +46,7 @@ def _init_worker(environments):
 
     environments: a queue that holds a dict of variables for each process of the pool.
     """
-    os.environ.update(environments.get())
+    os.environ.update({"TCGPU_QUIET": "1"} | environments.get())  # its parent says that code is compiled
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 

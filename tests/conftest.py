@@ -21,6 +21,7 @@ from tcgpu.insight.faults import check_launch
 settings.register_profile("tcgpu", deadline=None)
 settings.load_profile("tcgpu")
 
+os.environ["TCGPU_QUIET"] = "1"  # whether code is compiled differs from one machine to the next
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = (
     "chromium",

@@ -64,12 +64,12 @@ def test_edges_are_as_alike_as_the_same_pairs(graph, kind):
 
 
 def test_pairs_of_many_neighbours_are_compared_in_blocks(monkeypatch):
-    from tcgpu.cpu import near
+    from tcgpu.cpu import neighbours
 
     graph = GRAPHS["R-MAT"]
-    whole = near.common_neighbours(graph, *graph.edges())
-    monkeypatch.setattr(near, "AT_ONCE", 50)
-    assert near.common_neighbours(graph, *graph.edges()).tolist() == whole.tolist() == tcgpu.support(graph).tolist()
+    whole = neighbours.common_neighbours(graph, *graph.edges())
+    monkeypatch.setattr(neighbours, "AT_ONCE", 50)
+    assert neighbours.common_neighbours(graph, *graph.edges()).tolist() == whole.tolist() == tcgpu.support(graph).tolist()
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])

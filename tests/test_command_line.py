@@ -1,10 +1,12 @@
 """The command line: what it prints, on which stream, and its exit code after an error."""
 
 import io
+import itertools
 import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import pytest
 
 import tcgpu
 from tcgpu import __main__ as command_line
-from tcgpu import bar, datasets, formats, generators, progress, registry, truss
+from tcgpu import bar, datasets, formats, generators, progress, registry, truss, warm
 from tcgpu.engines import runtime
 from tcgpu.kernels import simulated
 from tcgpu.records import Rows
@@ -238,6 +240,169 @@ def test_methods(printed):
         assert all(knob["help"] and knob["values"] for knob in fact["knobs"].values())
 
 
+def test_clustering(printed, k5):
+    lines = dict(line.split("\t") for line in printed("clustering", k5).splitlines())
+    assert {vertex: float(share) for vertex, share in lines.items()} == pytest.approx(
+        {"3": 1, "4": 1, "5": 1, "6": 1, "7": 0.6, "9": 0}
+    )
+    facts = json.loads(printed("clustering", k5, "--json"))
+    assert facts["average"] == float(printed("clustering", k5, "--average")) == pytest.approx(4.6 / 6)
+    assert facts["per_vertex"]["7"] == pytest.approx(0.6) and facts["edges"] == 11
+
+
+def test_transitivity(printed, k5):
+    assert float(printed("transitivity", k5)) == pytest.approx(30 / 34)
+    assert json.loads(printed("transitivity", k5, "--json"))["transitivity"] == pytest.approx(30 / 34)
+
+
+@pytest.mark.parametrize("more", [[], ["--method", "cpu", "--order", "degree"]], ids=" ".join)
+def test_support(printed, k5, more):
+    lines = [line.split("\t") for line in printed("support", k5, *more).splitlines()]
+    assert len(lines) == 11 and ["3", "4", "3"] in lines and ["7", "9", "0"] in lines
+    assert json.loads(printed("support", k5, "--json"))["per_edge"] == [[u, v, int(n)] for u, v, n in lines]
+
+
+def test_motifs(printed, k5):
+    lines = dict(line.split() for line in printed("motifs", k5).splitlines())
+    assert lines == {"path": "0", "star": "0", "cycle": "0", "paw": "6", "diamond": "0", "clique": "5"}
+    found = json.loads(printed("motifs", k5, "--all", "--json"))["motifs"]
+    assert found["triangle"] == 4 and found["paw"] == 6
+
+
+def test_cliques(printed, refused, k5):
+    assert [printed("cliques", k5, *more) for more in ([], ["--k", "5"])] == ["10\n", "1\n"]
+    found = json.loads(printed("cliques", k5, "--k", "2", "--kind", "independent", "--json"))
+    assert (found["k"], found["kind"], found["subgraphs"]) == (2, "independent", 4)
+    assert "no kind 'circle'; there are clique, independent, connected" in refused("cliques", k5, "--kind", "circle")
+
+
+def test_list(printed, k5):
+    rows = [line.split("\t") for line in printed("list", k5).splitlines()]
+    assert sorted(rows) == [list(row) for row in itertools.combinations("34567", 3)]
+
+
+WRONG_METHOD = """
+import tcgpu
+from tcgpu import cuda
+
+@tcgpu.method(threads=32, blocks=1)
+def none(col_ptr, row_idx, total):
+    \"\"\"It counts nothing.\"\"\"
+    if cuda.grid(1) == 0:
+        total[0] = 0
+"""
+
+
+def test_check_says_by_its_code_whether_a_method_is_right(run, tmp_path):
+    (tmp_path / "wrong.py").write_text(WRONG_METHOD)
+    code, out, err = run("check", f"{tmp_path}/wrong.py:none")
+    assert (code, err) == (1, "") and "none" in out
+    code, out, _ = run("check", f"{tmp_path}/wrong.py:none", "--json")
+    found = json.loads(out)
+    assert code == 1 and not found["right"] and found["problems"]
+    code, out, err = run("check", "naive")
+    assert (code, err) == (0, "") and out.startswith("naive is right.")
+
+
+SQUARE = """
+from tcgpu.engines.native import jit
+@jit
+def square(x):
+    return x * x
+assert square(3) == 9
+"""
+
+
+@pytest.fixture
+def cold(tmp_path, monkeypatch):
+    """A folder for compiled code that is empty, and a function: what a program writes to stderr that compiles."""
+    for name in ("TCGPU_CACHE", "NUMBA_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+
+    def said(quiet="0", code=SQUARE):
+        environment = os.environ | {"TCGPU_QUIET": quiet}
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stderr
+
+    return tmp_path, said
+
+
+def test_the_first_compilation_is_said_unless_it_is_to_be_quiet(cold):
+    folder, said = cold
+    assert said(quiet="1") == ""
+    for path in folder.iterdir():
+        path.unlink()
+    assert said() == "compiling tcgpu, about 4 s, once per machine\n"
+    assert said() == ""
+
+
+def test_warm_says_what_it_took(run, refused, cold, monkeypatch):
+    assert "no verb 'cont' (did you mean 'count'?)" in refused("warm", "cont")
+    monkeypatch.setattr(warm, "PROGRAM", SQUARE)
+    monkeypatch.setattr(warm, "VERBS", dict.fromkeys(["count", "read"]))
+    sizes = []
+    for verbs in (["count"], []):
+        code, out, err = run("warm", *verbs)
+        *lines, last = out.splitlines()
+        assert (code, err) == (0, "")
+        assert sorted(line.partition(":")[0] for line in lines) == (verbs or ["count", "read"])
+        sizes.append(int(re.search(r"; ([\d,]+) bytes more in ", last)[1].replace(",", "")))
+        assert last.endswith(str(cold[0]))
+    assert sizes[0] > 1000 and sizes[1] == 0
+    monkeypatch.setattr(warm, "PROGRAM", "raise SystemExit('no room')")
+    assert "count does not compile here: no room" in refused("warm", "count")
+
+
+@pytest.mark.full
+def test_warm_compiles_for_the_next_process(run, cold):
+    count = "import tcgpu; print(tcgpu.count(tcgpu.generate.rmat(15, 8, seed=3)))"
+    assert run("warm", "count")[0] == 0
+    assert cold[1](code=count) == ""
+
+
+def test_the_script_of_completion_is_that_of_the_commands(root, printed):
+    """If not, write it again: python release/completion.py"""
+    expected = subprocess.check_output(
+        [sys.executable, "-c", "import completion; print(completion.script(), end='')"], cwd=root / "release", text=True
+    )
+    assert printed("completion") == expected
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
+@pytest.mark.parametrize(
+    "words, completed",
+    [
+        (["tr"], ["transitivity", "truss", "trace"]),
+        (["count", "--per"], ["--per-vertex"]),
+        (["count", "--order", "de"], ["degree"]),
+        (["support", "graph.txt", "--method", "nai"], ["naive"]),
+        (["support", "gra"], []),
+    ],
+)
+def test_bash_completes(printed, words, completed):
+    script = printed("completion")
+    line = shlex.join(["tcgpu", *words])
+    ask = f'COMP_WORDS=({line}); COMP_CWORD={len(words)}; _tcgpu; echo "${{COMPREPLY[@]}}"'
+    found = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True).stdout
+    assert found.split() == completed
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["convert", "K5", "out.xyz"], "say which with --to, or"),
+        (["generate", "clique", "n=3", "-o", "out.xyz"], "say which with --to, or"),
+        (["count", "K5", "--n", "-1"], "--n must be a whole number"),
+        (["truss", "K5", "--k", "1"], "--k must be a whole number"),
+        (["count", "K5", "--executor", "x"], "dask://HOST:PORT"),
+    ],
+)
+def test_messages_are_in_words_of_the_shell(refused, k5, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    message = refused(*(k5 if word == "K5" else word for word in arguments))
+    assert said in message and not re.search(r"\w=|Python|None", message)
+
+
 def test_generate(printed, tmp_path):
     def make(seed, file):
         printed("generate", "rmat", "scale=6", "--seed", seed, "-o", tmp_path / file, "edge_factor=8")
@@ -361,7 +526,7 @@ def test_the_help_lists_the_formats():
         (["count", "K5", "--ordr", "bfs"], "--ordr bfs (did you mean '--order'?); see tcgpu count --help"),
         (["count", "K5", "K5"], "; see tcgpu count --help"),
         ([], "the following arguments are required: COMMAND; see tcgpu --help"),
-        (["abacus"], "no command 'abacus'; there are count, truss, "),
+        (["abacus"], "no command 'abacus'; there are count, clustering, "),
         (["cuont"], "no command 'cuont' (did you mean 'count'?); there are count, "),
         (["fetch", "nothing"], "no dataset 'nothing'; there are "),
         (["fetch", "mesh_16x61"], "no dataset 'mesh_16x61' (did you mean 'mesh_16x16'?)"),
@@ -552,8 +717,9 @@ def test_unexpected_errors_are_not_hidden(run, monkeypatch):
 def test_progress_is_shown_with_the_option(run, k5):
     code, out, err = run("count", k5, "--progress")
     assert (code, out) == (0, "10\n")
-    said = dict.fromkeys(re.sub(r": .{4}%?.*$", "", line[7:]) for line in err.split("\r") if line.strip())
-    assert list(said) == [f"reading {k5}", "counting 11 edges by cpu on cpu"] and "\n" not in err
+    said = dict.fromkeys(re.sub(r": .{4}%?.*$", "", line[7:]) for line in err.splitlines())
+    assert list(said) == [f"reading {k5}", "counting 11 edges by cpu on cpu"]
+    assert "\r" not in err and err.endswith("\n"), "frames are for a terminal"
 
 
 @pytest.mark.parametrize("more", ([], ["--per-vertex"], ["--executor", "threads"]), ids=" ".join)
@@ -636,7 +802,7 @@ def test_ctrl_c_ends_quietly():
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what runs in the background may be deaf to Ctrl-C
     running = subprocess.Popen([*COMMAND, "count", "-", "--progress"], **pipes, preexec_fn=heed)
-    assert b"\rtcgpu: reading /dev/stdin: 00:00".startswith(running.stderr.read1(100))
+    assert b"tcgpu: reading /dev/stdin: 00:00\n".startswith(running.stderr.read1(100))
     running.send_signal(signal.SIGINT)
     assert running.wait(60) == 130
     assert running.stdout.read() == b""

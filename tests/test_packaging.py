@@ -233,7 +233,9 @@ def test_the_wheel_holds_the_package_and_its_data(wheel):
         entry_points = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
     data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "data").rglob("*") if path.is_file()}
     files = (ROOT / "tcgpu").rglob("*")
-    paths = [path for path in files if path.suffix in (".py", ".css", ".js") or path.name == "py.typed"]
+    paths = [
+        path for path in files if path.suffix in (".py", ".css", ".js") or path.name in ("py.typed", "completion.bash")
+    ]
     package = {path.relative_to(ROOT).as_posix() for path in paths}
     packed = {name for name in names if ".dist-info/" not in name}
     assert packed == package | {f"tcgpu/{name}" for name in data}
@@ -302,10 +304,10 @@ def test_the_installed_wheel_counts_and_caches_its_kernels(wheel, tmp_path):
     subprocess.run(install, check=True)
     environment = {**os.environ, "PYTHONPATH": str(site), "TCGPU_CACHE": str(tmp_path / "cache")}
     environment.pop("NUMBA_CACHE_DIR", None)
-    code = "import tcgpu; print(tcgpu.__file__); print(tcgpu.count(tcgpu.generate.clique(200)))"
+    code = "import tcgpu; print(tcgpu.__file__); print(tcgpu.count(tcgpu.generate.clique(300)))"
     for _ in range(2):
         out = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True)
-        assert out.split() == [str(site / "tcgpu" / "__init__.py"), "1313400"]
+        assert out.split() == [str(site / "tcgpu" / "__init__.py"), "4455100"]
         kernels = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "native").rglob("*.nbc")}
     assert kernels and not list(site.rglob("*.nb?"))
     subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment)

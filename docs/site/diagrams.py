@@ -21,7 +21,8 @@ BLUE, GREEN, ORANGE, GREY = "#e3eefb", "#e4f4e4", "#fdeeda", "#f2f2f2"
 # The rooms from the highest to the lowest, in layers: what a layer is for, and what each of its rooms does.
 LAYERS = [
     ("what people open", ORANGE, {
-        "lab": "explorer, stepper", "__main__": "the command tcgpu", "networkx_backend": "for NetworkX",
+        "lab": "explorer, stepper", "__main__": "the command tcgpu", "warm": "compiles ahead",
+        "networkx_backend": "what NetworkX asks", "networkx_graph": "its functions",
     }),
     ("looking at kernels", ORANGE, {"insight": "traces, checks, estimates"}),
     ("beyond counts", GREEN, {"truss": "k-trusses, truss numbers", "coefficients": "clustering, similarity",
@@ -39,7 +40,7 @@ LAYERS = [
                          "figures": "looks of charts", "engines": "GPU, simulator, native code"}),
     ("", GREY, {"draws_in_numpy": "random numbers", "arrays": "NumPy helpers", "files": "written whole",
                 "errors": "TcgpuError", "markup": "HTML, escaped"}),
-    ("", GREY, {"suggest": "did you mean ...?", "networkx_info": "what NetworkX asks",
+    ("", GREY, {"suggest": "did you mean ...?", "networkx_info": "our functions",
                 "progress": "reports, interrupts", "bar": "shows them",
                 "gpu_costs": "fitted numbers", "cpu_costs": "fitted numbers",
                 "worker_process": "starts pools"}),

@@ -199,7 +199,8 @@ def _count_edges(worker, workers, u, v, rank, shift, counters, of_bucket, ranked
             a, b = U64(rank[a]), U64(rank[b])
             ranked[U64(k)] = a << U64(32) | b
         count[min(a, b) >> U64(shift)] += a != b
-    of_bucket[:, worker] = count
+    for bucket in range(count.size):
+        of_bucket[bucket, worker] = count[bucket]
 
 
 @jit
@@ -216,14 +217,16 @@ def _count_moved(worker, workers, col_ptr, row_idx, rank, shift, counters, of_bu
             count[min(a, b) >> U64(shift)] += 1
         at = end
         u += 1
-    of_bucket[:, worker] = count
+    for bucket in range(count.size):
+        of_bucket[bucket, worker] = count[bucket]
 
 
 @jit
 def _partition(worker, workers, edges, u, v, ranked, shift, bits, starts, counters, keys):
     """Write the keys of this worker's share where they belong: `starts` has each worker's place in each bucket."""
     free = counters[worker]
-    free[:] = starts[worker:-1:workers]
+    for k in range(free.size):
+        free[k] = starts[worker + k * workers]
     for k in range(edges * worker // workers, edges * (worker + 1) // workers):
         if ranked.size:
             a, b = ranked[U64(k)] >> U64(32), ranked[U64(k)] & U64(0xFFFFFFFF)
@@ -273,10 +276,11 @@ def _sort_buckets(
             bucket_rows = rows[words * first : words * last]
             column_end = col_ptr[(bucket << shift) + 1 :]
             if _repeated(sorted_rows, ends, columns):
-                found[bucket] = _drop_duplicates(sorted_rows, ends, columns, first, bucket_rows, column_end)
+                kept, both, longest = _drop_duplicates(sorted_rows, ends, columns, first, bucket_rows, column_end)
             else:
                 _copy_columns(sorted_rows, ends, columns, first, bucket_rows, column_end)
-                found[bucket] = last - first, 0, longest
+                kept, both = last - first, np.int64(0)
+            found[bucket, 0], found[bucket, 1], found[bucket, 2] = kept, both, longest
         begin = fetch_add(queue, 0, step)
 
 
@@ -470,7 +474,8 @@ def _count_degrees(worker, workers, degree, counters, of_kind):
     count = counters[worker]
     for v in range(degree.size * worker // workers, degree.size * (worker + 1) // workers):
         count[min(U64(degree[U64(v)]), U64(count.size - 1))] += 1
-    of_kind[:, worker] = count
+    for kind in range(count.size):
+        of_kind[kind, worker] = count[kind]
 
 
 @jit
@@ -480,7 +485,8 @@ def _rank_by_degree(worker, workers, degree, starts, counters, rank, high):
     starts: the first rank of each kind for each worker.
     """
     free = counters[worker]
-    free[:] = starts[worker:-1:workers]
+    for k in range(free.size):
+        free[k] = starts[worker + k * workers]
     last = U64(free.size - 1)
     for v in range(degree.size * worker // workers, degree.size * (worker + 1) // workers):
         kind = min(U64(degree[U64(v)]), last)

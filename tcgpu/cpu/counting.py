@@ -146,7 +146,8 @@ def _list_later(worker, workers, col_ptr, row_idx, base, queue, bounds, shift, s
     """
     for chunk, u, at, stop in chunks(queue, bounds, col_ptr):
         free = counters[chunk]
-        free[:] = starts[chunk : -1 : len(counters)]
+        for k in range(free.size):
+            free[k] = starts[chunk + k * len(counters)]
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]

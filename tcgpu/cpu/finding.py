@@ -225,7 +225,8 @@ def finder(emitter=None, compares=False):
                     for k in range(marked, end):
                         bitmap[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
             if later is not None:
-                of_bucket[:, chunk] = counters[chunk]
+                for bucket in range(len(of_bucket)):
+                    of_bucket[bucket, chunk] = counters[chunk, bucket]
         if counting:
             found[worker] = total
 

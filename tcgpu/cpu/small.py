@@ -71,12 +71,18 @@ def triangles(graph, order=None, part=None):
 def support(graph, order=None, part=None):
     """The number of triangles at each edge (int64), in the order of `row_idx`."""
     found = np.zeros(graph.m, np.int64)
+    for _, positions in with_edges(graph, part):
+        found += bincount(positions.ravel(), minlength=graph.m)
+    return found
+
+
+def with_edges(graph, part=None):
+    """Yield arrays of shape (3, some): the vertices u < v < w of triangles, and the positions of uv, uw, vw."""
     edges = graph.col_of.astype(np.int64) * graph.n + graph.row_idx
     for rows in triples(graph, part):
-        u, v, w = np.sort(rows, axis=1).astype(np.int64).T
-        for low, high in ((u, v), (u, w), (v, w)):
-            found += bincount(_positions(edges, low * graph.n + high), minlength=graph.m)
-    return found
+        ends = np.sort(rows, axis=1).astype(np.int64).T
+        u, v, w = ends
+        yield ends, _positions(edges, np.stack([u, u, v]) * graph.n + np.stack([v, w, w]))
 
 
 def list_triangles(graph, chunk=1 << 20, order=None):

@@ -4,14 +4,36 @@ Such a file begins with a checksum. It is written under a temporary name and ren
 """
 
 import hashlib
+import logging
 import os
 import secrets
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import platformdirs
 
+from tcgpu import errors
+
+log = logging.getLogger("tcgpu")
+
 CHECKSUM = hashlib.sha256().digest_size
+# about how long two cores compile what a verb needs; other verbs need less
+COMPILED_SECONDS = {
+    "clustering": 10, "count": 8, "count_subgraphs": 9, "k_truss": 10, "list_triangles": 10, "motifs": 15, "read": 7,
+    "reduce_triangles": 8, "support": 7, "triangles": 10, "truss_numbers": 10,
+}  # fmt: skip
+
+
+@cache
+def say_compiling():
+    """Say on stderr, once in a session, what is compiled for whom, and about how long that takes.
+
+    TCGPU_QUIET=1 says nothing. `tcgpu warm` compiles all in advance.
+    """
+    if os.environ.get("TCGPU_QUIET", "0") in ("", "0"):
+        seconds = COMPILED_SECONDS.get(errors.running, 4)
+        log.warning("compiling %s, about %d s, once per machine", errors.running or "tcgpu", seconds)
 
 
 def cache_folder() -> Path:

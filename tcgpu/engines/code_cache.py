@@ -22,7 +22,7 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from tcgpu.engines.cache_folder import cache_folder, read, writable, write
+from tcgpu.engines.cache_folder import cache_folder, read, say_compiling, writable, write
 from tcgpu.engines.meaning import meaning
 
 log = logging.getLogger("tcgpu")
@@ -57,9 +57,11 @@ class _Cache(NullCache):
         if content is not None:
             try:
                 kept, result = pickle.loads(content)
-                return CompileResult._rebuild(target_context, *result) if kept == key else None
+                if kept == key:
+                    return CompileResult._rebuild(target_context, *result)
             except Exception as error:  # other versions of what Numba uses
                 log.debug("%s: compiled again: %r", path, error)
+        say_compiling()
         return None
 
     def save_overload(self, signature, result):

@@ -30,7 +30,7 @@ from unittest.mock import patch
 import numpy as np
 
 from tcgpu.cpu_costs import MANY_KERNELS
-from tcgpu.engines.cache_folder import cache_folder, read, writable, write
+from tcgpu.engines.cache_folder import cache_folder, read, say_compiling, writable, write
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.kernel_language import (
     CallersFunction,
@@ -67,6 +67,8 @@ def image(function, signature, capability, most_threads=None):
     """The Image of a kernel for one signature and compute capability, read from the folder or compiled."""
     path = path_of(function, signature, capability, most_threads)
     found = _read(path)
+    if found is None:
+        say_compiling()
     if found is None and path in _under_way:
         found = _wait_for(path)
     if found is None:

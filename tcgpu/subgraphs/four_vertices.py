@@ -30,7 +30,7 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.api import Progress, documented, opened
 from tcgpu.arrays import blocks
-from tcgpu.cpu.per_vertex import edge_blocks, sum_at_ends, sum_over_neighbours
+from tcgpu.cpu.neighbours import edge_blocks, sum_at_ends, sum_over_neighbours
 from tcgpu.declarations import CUDA
 from tcgpu.engines.choice import Engine
 from tcgpu.errors import GraphError, roomy

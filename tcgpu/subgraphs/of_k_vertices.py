@@ -22,7 +22,7 @@ from tcgpu.api import Progress, documented, opened
 from tcgpu.arrays import bincount, sum_exactly
 from tcgpu.cpu.choose import hub_limit, hub_rows
 from tcgpu.cpu.edges import marking_workers, vertices
-from tcgpu.cpu.per_vertex import edge_blocks
+from tcgpu.cpu.neighbours import edge_blocks
 from tcgpu.cpu_costs import FEW_WORDS, LONG_COLUMN, MANY_BITS
 from tcgpu.declarations import GPU
 from tcgpu.engines.choice import Engine

@@ -228,12 +228,13 @@ def _totals(graph, reduction):
         how, add = (None if copies == workers else True), add_float
         if last - first < size:
             how, add = first, add_float_from
-        put = putting(uncached, (add_integer, add), *reduction.returns)
+        put = putting(_decorate(reduction.f), (add_integer, add), *reduction.returns)
         queue = np.array([0, bounds.size - 1], np.int64)
         if graph.max_column > 1:  # always by other threads: Numba swallows an interrupt while it finds the type of f
-            run_threads(_loop_for(reduction.f), graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put,
-                        take_vertex, reduction.vertex_values, take_edge, reduction.edge_values, reduction.number, marks,
-                        hits, size, how, most, sums, fault, workers=workers, queue=queue)  # fmt: skip
+            loop = _loop_for(reduction.f, put, take_vertex, take_edge)
+            run_threads(loop, graph.col_ptr, graph.row_idx, queue, bounds, reduction.vertex_values,
+                        reduction.edge_values, reduction.number, marks, hits, size, how, most, sums, fault,
+                        workers=workers, queue=queue)  # fmt: skip
         if fault[0]:
             *triangle, found = fault[1:].tolist()
             raise reduction.no_bin(triangle, found)
@@ -331,79 +332,92 @@ def _values(values, at):
     return values[U64(at[0])], values[U64(at[1])], values[U64(at[2])]
 
 
+@functools.cache
+def fixed(f):
+    """A function of this package, compiled: its loop is kept on disk, too. A caller's function may change."""
+    found = jit(f)
+    found.fixed = True
+    return found
+
+
 @functools.lru_cache(maxsize=MOST_COMPILED)
-def _loop_for(f):
-    """The compiled `_reduce` for a function: each has one of its own, which is freed with it."""
-    return uncached(_reduce)
+def _loop_for(f, put, take_vertex, take_edge):
+    """The compiled loop for a function: each has one of its own, which is freed with it.
 
-
-def _reduce(
-    worker, workers, col_ptr, row_idx, queue, bounds, f, put, take_vertex, vertex_values, take_edge, edge_values,
-    number, all_marks, all_hits, size, how, most, all_sums, fault,
-):  # fmt: skip
-    """Find the triangles of each edge (u, v): list its hits without a branch, then call `f` and `put` for each.
-
+    It finds the triangles of each edge (u, v): it lists its hits without a branch, then calls `f` and `put` for each.
     A hit is the offsets of w in the columns of u and of v. number: the number of each vertex for the caller, by which
     vertices are sorted, without a branch on w; None if it is the vertex. how: as `put` needs it; None if each worker
     has sums of its own. most: how many words of sums of floats may be used; None for integers.
     """
-    marks, hit = all_marks[worker], all_hits[worker]
-    sums = uncounted(all_sums[worker if how is None else 0])
-    begun = U64(0)  # words of sums of floats
-    for _, u, at, stop in chunks(queue, bounds, col_ptr):
-        while at < stop and not stopped(queue):
-            u += 1
-            begin, end = at, col_ptr[U64(u + 1)]
-            at = end
-            marked = end  # rows from this position on are marked: 1 is the first of them
-            for k in range(begin, min(stop, end - 1)):
-                if most is not None and sums[0, U64(sums.shape[1] - CACHE_LINE + 1)] != begun:
-                    begun = sums[0, U64(sums.shape[1] - CACHE_LINE + 1)]
-                    if words_in_use(sums) > most:
-                        queue[0] = STOPPED
-                        break
-                v = I64(row_idx[U64(k)])
-                first, v_end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
-                hits = I64(0)
-                if (end - k) * MUCH_LONGER < v_end - first:
-                    q = first
-                    for i in range(k + 1, end):
-                        row, left = row_idx[U64(i)], v_end - q
-                        while left > 1:  # no branch depends on the rows: it could not be predicted
-                            half = left >> 1
-                            q += half * I64(row_idx[U64(q + half - 1)] < row)
-                            left -= half
-                        hit[U64(hits), 0], hit[U64(hits), 1] = i - k, q - first
-                        hits += row_idx[U64(q)] == row
-                elif first < v_end:
-                    if marked == end:
-                        marked = k + 1
-                        for i in range(marked, end):
-                            marks[U64(row_idx[U64(i)])] = i - k
-                    for j in range(first, v_end):
-                        place = marks[U64(row_idx[U64(j)])]
-                        hit[U64(hits), 0], hit[U64(hits), 1] = marked - 1 - k + place, j - first
-                        hits += place != 0
-                a, b = u, v
-                if number is not None and number[U64(u)] > number[U64(v)]:
-                    a, b = v, u
-                low, high = (a, b) if number is None else (I64(number[U64(a)]), I64(number[U64(b)]))
-                for x in range(hits):
-                    aw, bw = k + I64(hit[U64(x), 0]), first + I64(hit[U64(x), 1])
-                    w = I64(row_idx[U64(aw)])
-                    if a != u:
-                        aw, bw = bw, aw
-                    name = w if number is None else I64(number[U64(w)])
-                    before, after = name < low, name > high
-                    numbers = min(name, low), max(low, min(name, high)), max(name, high)
-                    vertices = w if before else a, a if before else b if after else w, w if after else b
-                    edges = k if after else aw, bw if before else aw if after else k, k if before else bw
-                    of_vertices, of_edges = take_vertex(vertex_values, vertices), take_edge(edge_values, edges)
-                    result = f(*numbers, *of_vertices, *of_edges)
-                    wrong = put(result, vertices, edges, size, sums, how)
-                    if wrong and fetch_add(fault, 0, 1) == 0:
-                        fault[1], fault[2], fault[3] = numbers
-                        fault[4] = wrong
-                        queue[0] = STOPPED
-            for k in range(marked, end):
-                marks[U64(row_idx[U64(k)])] = 0
+
+    @_decorate(f)
+    def reduce(
+        worker, workers, col_ptr, row_idx, queue, bounds, vertex_values, edge_values, number, all_marks, all_hits, size,
+        how, most, all_sums, fault,
+    ):  # fmt: skip
+        marks, hit = all_marks[worker], all_hits[worker]
+        sums = uncounted(all_sums[worker if how is None else 0])
+        begun = U64(0)  # words of sums of floats
+        for _, u, at, stop in chunks(queue, bounds, col_ptr):
+            while at < stop and not stopped(queue):
+                u += 1
+                begin, end = at, col_ptr[U64(u + 1)]
+                at = end
+                marked = end  # rows from this position on are marked: 1 is the first of them
+                for k in range(begin, min(stop, end - 1)):
+                    if most is not None and sums[0, U64(sums.shape[1] - CACHE_LINE + 1)] != begun:
+                        begun = sums[0, U64(sums.shape[1] - CACHE_LINE + 1)]
+                        if words_in_use(sums) > most:
+                            queue[0] = STOPPED
+                            break
+                    v = I64(row_idx[U64(k)])
+                    first, v_end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
+                    hits = I64(0)
+                    if (end - k) * MUCH_LONGER < v_end - first:
+                        q = first
+                        for i in range(k + 1, end):
+                            row, left = row_idx[U64(i)], v_end - q
+                            while left > 1:  # no branch depends on the rows: it could not be predicted
+                                half = left >> 1
+                                q += half * I64(row_idx[U64(q + half - 1)] < row)
+                                left -= half
+                            hit[U64(hits), 0], hit[U64(hits), 1] = i - k, q - first
+                            hits += row_idx[U64(q)] == row
+                    elif first < v_end:
+                        if marked == end:
+                            marked = k + 1
+                            for i in range(marked, end):
+                                marks[U64(row_idx[U64(i)])] = i - k
+                        for j in range(first, v_end):
+                            place = marks[U64(row_idx[U64(j)])]
+                            hit[U64(hits), 0], hit[U64(hits), 1] = marked - 1 - k + place, j - first
+                            hits += place != 0
+                    a, b = u, v
+                    if number is not None and number[U64(u)] > number[U64(v)]:
+                        a, b = v, u
+                    low, high = (a, b) if number is None else (I64(number[U64(a)]), I64(number[U64(b)]))
+                    for x in range(hits):
+                        aw, bw = k + I64(hit[U64(x), 0]), first + I64(hit[U64(x), 1])
+                        w = I64(row_idx[U64(aw)])
+                        if a != u:
+                            aw, bw = bw, aw
+                        name = w if number is None else I64(number[U64(w)])
+                        before, after = name < low, name > high
+                        numbers = min(name, low), max(low, min(name, high)), max(name, high)
+                        vertices = w if before else a, a if before else b if after else w, w if after else b
+                        edges = k if after else aw, bw if before else aw if after else k, k if before else bw
+                        of_vertices, of_edges = take_vertex(vertex_values, vertices), take_edge(edge_values, edges)
+                        result = f(*numbers, *of_vertices, *of_edges)
+                        wrong = put(result, vertices, edges, size, sums, how)
+                        if wrong and fetch_add(fault, 0, 1) == 0:
+                            fault[1], fault[2], fault[3] = numbers
+                            fault[4] = wrong
+                            queue[0] = STOPPED
+                for k in range(marked, end):
+                    marks[U64(row_idx[U64(k)])] = 0
+
+    return reduce
+
+
+def _decorate(f):
+    return jit if getattr(f, "fixed", False) else uncached

@@ -3,9 +3,11 @@
 peeling         by kernels, round by round
 native_peeling  by all cores of a CPU, level by level
 dense_truss     the same of dense graphs, from rows of bits
+small_truss     by NumPy
 """
 
 from contextlib import nullcontext
+from importlib import import_module
 from itertools import compress
 from typing import Any, Unpack
 
@@ -14,6 +16,7 @@ import numpy as np
 from tcgpu.api import Options, check_only, opened, verb
 from tcgpu.arrays import locked
 from tcgpu.built_in import K_TRUSS
+from tcgpu.cpu import small
 from tcgpu.declarations import CUDA
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import ENGINE
@@ -89,9 +92,8 @@ def _peeled(verb, function, graph, options, *args):
         graph = as_graph(graph)
     with nullcontext() if name == "cpu" else on_engine(K_TRUSS, name, options["max_seconds"]):
         if name == "cpu":
-            from tcgpu.truss import native_peeling as peeling
-
-            taken = graph
+            home = "small_truss" if small.serves(graph) else "native_peeling"
+            peeling, taken = import_module(f"tcgpu.truss.{home}"), graph
         else:
             from tcgpu.truss import peeling
 

@@ -338,7 +338,8 @@ def test_a_count_that_takes_no_time_shows_nothing(monkeypatch):
 
 def test_without_a_terminal_there_is_a_bar_only_with_progress_true(monkeypatch):
     assert shown(None, io.StringIO(), monkeypatch) == shown(False, Terminal(), monkeypatch) == ""
-    assert "\rtcgpu: counting:  50%|" in shown(True, io.StringIO(), monkeypatch)
+    text = shown(True, io.StringIO(), monkeypatch)
+    assert "\ntcgpu: counting:  50%|" in text and "\r" not in text
 
 
 def test_a_bar_begins_where_an_earlier_count_ended(monkeypatch):

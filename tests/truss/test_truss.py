@@ -1,5 +1,7 @@
 """k-trusses and truss numbers of the native engine: equal to NetworkX's, and consistent with each other."""
 
+import subprocess
+import sys
 import time
 from itertools import chain, repeat
 
@@ -15,7 +17,7 @@ import tcgpu
 from tcgpu import EngineError, Graph, MethodError, cpu, formats, truss
 from tcgpu.engines import runtime
 from tcgpu.engines.native import set_threads
-from tcgpu.truss import native_peeling
+from tcgpu.truss import native_peeling, small_truss
 
 SHARED = ("karate.csv", "polbooks.csv", "polblogs.graph", "delaunay_n10.graph", "ca-GrQc.mtx", "as20000102.txt")
 
@@ -319,3 +321,24 @@ def test_unknown_engines_are_refused():
                  lambda engine: tcgpu.truss_numbers(GRAPHS["clique"], engine=engine)):  # fmt: skip
         with pytest.raises(EngineError, match="no engine 'tpu'"):
             call("tpu")
+
+
+def test_small_graphs_have_the_same_trusses_without_a_compiler(random_graphs=40):
+    random = np.random.default_rng(3)
+    for _ in range(random_graphs):
+        n = int(random.integers(3, 40))
+        graph = tcgpu.Graph.from_edges(*random.integers(0, n, (2, int(random.integers(0, 6 * n)))), n)
+        numbers = native_peeling.numbers(graph)
+        assert np.array_equal(small_truss.numbers(graph), numbers)
+        for k in range(2, 8):
+            assert np.array_equal(small_truss.peel(graph, k), numbers >= k)
+
+
+def test_a_first_truss_of_a_small_graph_loads_no_compiler():
+    code = """
+import sys, tcgpu
+graph = tcgpu.generate.clique(7)
+assert set(tcgpu.truss_numbers(graph).tolist()) == {7} and tcgpu.k_truss(graph, 7).m == 21
+assert "numba" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,59 @@
+"""The benchmark of first calls: its processes are new, and the bars that the record holds."""
+
+import os
+
+import numpy as np
+import pytest
+
+from tcgpu.records import Rows
+
+pytestmark = pytest.mark.full
+
+CLIQUE = np.array([(u, v) for v in range(9) for u in range(v)]).T
+
+
+@pytest.fixture(scope="module")
+def benchmark(load_benchmark):
+    return load_benchmark("first_use")
+
+
+@pytest.fixture(scope="module")
+def record(root):
+    return Rows.read_csv(root / "data/measured/first-use-intel-r-xeon-r-processor.csv")
+
+
+def test_a_function_of_networkx_is_compared_with_its_own_code(benchmark):
+    row = benchmark.of_networkx("triangles", repeats=1)
+    assert (
+        row["task"] == "nx.triangles"
+        and row["ratio"] == row["seconds"] / row["networkx_s"]
+        and row["compiler"] == "not imported"
+    )
+
+
+def test_a_verb_that_compiles_says_so(benchmark):
+    small, compiled = (benchmark.of_verb(name, "clique", CLIQUE) for name in ("count", "reduce_triangles"))
+    assert small["compiler"] == "not imported" and small["says"] == ""
+    assert compiled["compiler"] == "imported" and compiled["says"].startswith("compiling reduce_triangles, about ")
+
+
+def test_the_users_own_caches_are_left_alone(benchmark, tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", os.fspath(tmp_path))
+    benchmark.of_verb("reduce_triangles", "clique", CLIQUE)
+    assert not list(tmp_path.iterdir())
+
+
+def test_small_graphs_of_networkx_take_at_most_five_times_its_own_time(record):
+    rows = [row for row in record if row["task"].startswith("nx.")]
+    assert len(rows) == 7 and all(row["ratio"] <= 5 and row["compiler"] == "not imported" for row in rows)
+
+
+def test_a_first_count_of_a_small_graph_takes_less_than_a_second(record):
+    rows = {row["task"]: row for row in record if row["graph"] == "small" and row["caches"] == "empty"}
+    for task in ("count", "triangles", "support", "clustering", "list_triangles", "truss_numbers", "k_truss"):
+        assert rows[task]["seconds"] < 1 and rows[task]["compiler"] == "not imported"
+
+
+def test_each_first_use_that_compiles_says_so(record):
+    rows = [row for row in record if row["compiler"] == "imported"]
+    assert len(rows) == 15 and all(row["says"].startswith("compiling ") and row["caches"] == "empty" for row in rows)
