@@ -174,10 +174,11 @@ def triangles(graph: Any, nodes: Any = None, **options: Unpack[Options]) -> np.n
     """
     if nodes is None:
         return _tally("triangles", graph, **options)
+    from tcgpu.cpu import neighbours
 
     graph = as_graph(opened(graph))
-    nodes = near.checked_vertices(graph, nodes)
-    return _tally("triangles", near.around(graph, nodes)[0], **options)[nodes]
+    nodes = neighbours.checked_vertices(graph, nodes)
+    return _tally("triangles", neighbours.around(graph, nodes)[0], **options)[nodes]
 
 
 @verb
@@ -226,8 +227,9 @@ def list_triangles(
     if nodes is None:
         chunks = cpu.list_triangles(graph, chunk, options["order"] or "auto")
     else:
+        from tcgpu.cpu import neighbours
 
-        part, inside = near.around(graph, near.checked_vertices(graph, nodes))
+        part, inside = neighbours.around(graph, neighbours.checked_vertices(graph, nodes))
         every = cpu.list_triangles(part, chunk, options["order"] or "auto")
         chunks = (rows for rows in (rows[inside[rows].any(axis=1)] for rows in every) if len(rows))
     return _listed(graph, chunks, options["progress"])

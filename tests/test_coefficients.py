@@ -69,7 +69,8 @@ def test_pairs_of_many_neighbours_are_compared_in_blocks(monkeypatch):
     graph = GRAPHS["R-MAT"]
     whole = neighbours.common_neighbours(graph, *graph.edges())
     monkeypatch.setattr(neighbours, "AT_ONCE", 50)
-    assert neighbours.common_neighbours(graph, *graph.edges()).tolist() == whole.tolist() == tcgpu.support(graph).tolist()
+    found = neighbours.common_neighbours(graph, *graph.edges()).tolist()
+    assert found == whole.tolist() == tcgpu.support(graph).tolist()
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])
