@@ -439,16 +439,18 @@ def test_large_arrays_are_downloaded(dtype):
 @pytest.mark.gpu
 def test_pinned_memory_is_released():
     """The driver refuses to pin what is pinned, and to unpin what is not."""
-    cuda_driver = pytest.importorskip("tcgpu.engines.cuda_driver")
+    cuda = pytest.importorskip("cupy").cuda.runtime
     runtime.to_device(np.zeros(2 * staging.LARGE_COPY, np.uint8))
     (own,) = kept()
     addresses = [slot.ctypes.data for slot in own.slots]
-    with pytest.raises(cuda_driver.DriverError, match="ALREADY_REGISTERED"):
-        cuda_driver.pin(addresses[0], own.slots[0].nbytes)
+    with pytest.raises(cuda.CUDARuntimeError, match="AlreadyRegistered"):
+        cuda.hostRegister(addresses[0], own.slots[0].nbytes, 0)
     del own
     staging.end_rings()
     runtime.release_device_memory()
-    assert all(cuda_driver.unpin(address) for address in addresses), "they were pinned no more"
+    for address in addresses:
+        with pytest.raises(cuda.CUDARuntimeError, match="NotRegistered"):
+            cuda.hostUnregister(address)
     assert not kept() and not feeding()
 
 

@@ -6,7 +6,7 @@ runtime            launches, arrays, streams and timing: the door to the engines
 sim, gpu, webgpu   the engines; with facts, the properties of a device
 simulator          runs a kernel as Python, one thread after the other
 kernel_compiler    from a kernel to machine code for a GPU, kept on disk
-cuda_driver        calls of CUDA's driver
+cuda_driver        launches by CUDA's driver
 staging            copies of large arrays to and from a GPU, through pinned memory
 native             functions for the CPU: compiled, run on all cores; or interpreted, without Numba
 meaning            a digest of a function and all that it reaches

@@ -1,8 +1,9 @@
-"""The engine "gpu", of NVIDIA: kernels are compiled by `kernel_compiler` and launched by `cuda_driver`; arrays are
-CuPy's. No other module knows that they are."""
+"""The engine "gpu", of NVIDIA: kernels are compiled by `kernel_compiler` and launched by `cuda_driver`; arrays, streams
+and events are CuPy's. No other module knows that they are."""
 
 import threading
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
@@ -16,6 +17,8 @@ from tcgpu.engines.kernel_language import cuda, uint32
 from tcgpu.engines.staging import Staged, is_large
 
 PAGE = 1 << 11  # int64 of pinned memory, to which `reading` copies an array
+NOT_READY = 600  # cudaErrorNotReady, for which CuPy has no name
+FOR_EVERY_DEVICE = 1  # cudaHostRegisterPortable, likewise: copies to and from every device of the process
 
 _thread = threading.local()  # `pages`, for `reading`: each thread keeps its own
 
@@ -28,12 +31,25 @@ def _cupy():
 
 def this_gpu():
     """The number of the GPU that this thread uses."""
-    device = cuda_driver.current_device()
-    if device is None:  # in a new thread, CuPy's choice takes effect at the first call of the CUDA runtime
-        _cupy().cuda.Device().use()
-        _cupy().cuda.runtime.free(0)
-        device = cuda_driver.current_device()
-    return device
+    cuda = _cupy().cuda
+    try:
+        return cuda.driver.ctxGetDevice()
+    except cuda.driver.CUDADriverError:  # in a new thread, CuPy's choice takes effect at the first call of the runtime
+        cuda.Device().use()
+        cuda.runtime.free(0)
+        return cuda.driver.ctxGetDevice()
+
+
+def _compute_capability(device):
+    """(major, minor)."""
+    digits = _cupy().cuda.Device(device).compute_capability  # "90" is 9.0: the minor version has one digit
+    return int(digits[:-1]), int(digits[-1])
+
+
+def _attribute(device, name):
+    """An attribute of a device; name: the CUDA runtime's without `cudaDevAttr`."""
+    runtime = _cupy().cuda.runtime
+    return runtime.deviceGetAttribute(getattr(runtime, f"cudaDevAttr{name}"), device)
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels
@@ -44,7 +60,6 @@ class CompiledKernel:
 
     def __init__(self, kernel):
         self.kernel, self._lock = kernel, threading.Lock()
-        self._code = {}  # (signature, compute capability) -> what `cuda_driver.load` returns
         self._launchers = {}  # (signature, device) -> Launcher
 
     def launch(self, blocks, threads, args, shared=0, stream=None):
@@ -62,14 +77,14 @@ class CompiledKernel:
         return self._launchers.get(key) or self._compiled(*key)
 
     def _compiled(self, signature, device):
-        kernel, capability = self.kernel, cuda_driver.compute_capability(device)
+        kernel, driver = self.kernel, _cupy().cuda.driver
         with self._lock:
-            if (signature, capability) not in self._code:
-                image = kernel_compiler.image(kernel.py_func, signature, capability, kernel.most_threads)
-                self._code[signature, capability] = cuda_driver.load(image)
             if (signature, device) not in self._launchers:
-                function = cuda_driver.function(self._code[signature, capability], device)
-                self._launchers[signature, device] = cuda_driver.Launcher(function, signature, kernel.cooperative)
+                capability = _compute_capability(device)
+                image = kernel_compiler.image(kernel.py_func, signature, capability, kernel.most_threads)
+                function = cuda_driver.load(driver, image, _attribute(device, "MaxSharedMemoryPerBlockOptin"))
+                launcher = cuda_driver.Launcher(driver, function, signature, kernel.cooperative)
+                self._launchers[signature, device] = launcher
             return self._launchers[signature, device]
 
     def all_launchers(self):
@@ -112,30 +127,68 @@ def _close(address):
     runtime.ipcCloseMemHandle(address)
 
 
-# ------------------------------------------------------------------------------------------------------------- streams
+def _unpin(address):
+    with suppress(RuntimeError):  # at the end of a process the driver may be gone
+        _cupy().cuda.runtime.hostUnregister(address)
+
+
+# ------------------------------------------------------------------------------------------------- streams and events
+
+
+class Event:
+    """An event in a stream, or without one in the default stream: it is done when all work enqueued before it is."""
+
+    def __init__(self, stream=None, timing=False):
+        cuda = _cupy().cuda
+        self.own = cuda.Event(disable_timing=not timing)
+        self.own.record(stream or cuda.Stream.null)
+
+    def query(self):
+        """Whether it is done; CuPy's CUDARuntimeError if work before it failed."""
+        runtime = _cupy().cuda.runtime
+        try:
+            runtime.check_status(runtime.eventQuery(self.own.ptr))
+        except runtime.CUDARuntimeError as error:
+            if error.status == NOT_READY:
+                return False
+            raise
+        return True
+
+    def synchronize(self):
+        """Wait until it is done, while other Python threads may run."""
+        self.own.synchronize()
+
+    def ms_since(self, begin):
+        """Milliseconds from another event to this one. Both must have timing and be done."""
+        return _cupy().cuda.get_elapsed_time(begin.own, self.own)
 
 
 class Stream:
     def __init__(self):
-        this_gpu()
         self.own = _cupy().cuda.Stream()
         self.handle = self.own.ptr
 
     def event(self, timing=False):
-        return cuda_driver.Event(self.handle, timing)
+        return Event(self.own, timing)
 
     def wait(self, event):
-        event.delay(self.handle)
+        self.own.wait_event(event.own)
 
     def copy_in(self, array, at, source):
         if source.size:
             target = array.data.ptr + at * source.itemsize
-            cuda_driver.copy_in(target, source.ctypes.data, source.nbytes, self.handle)
+            _copy(target, source.ctypes.data, source.nbytes, self.handle)
 
     def copy_out(self, array, at, target):
         if target.size:
             source = array.data.ptr + at * target.itemsize
-            cuda_driver.copy_out(target.ctypes.data, source, target.nbytes, self.handle)
+            _copy(target.ctypes.data, source, target.nbytes, self.handle)
+
+
+def _copy(target, source, size, stream=0):
+    """Enqueue a copy of `size` bytes between addresses, one of pinned memory and one of a device."""
+    runtime = _cupy().cuda.runtime
+    runtime.memcpyAsync(target, source, size, runtime.memcpyDefault, stream)
 
 
 # ---------------------------------------------------------------------------------------------------------- the engine
@@ -174,7 +227,7 @@ class Engine(Staged):
         new = [each for each in dict.fromkeys(kernels) if each not in self._compiled_ahead]
         if new:
             self._compiled_ahead.update(new)
-            kernel_compiler.compile_ahead(new, cuda_driver.compute_capability(this_gpu()))
+            kernel_compiler.compile_ahead(new, _compute_capability(this_gpu()))
 
     def sleep(self, microseconds, stream=None):
         """Launch a kernel that takes this long."""
@@ -216,7 +269,7 @@ class Engine(Staged):
         pages = vars(_thread).setdefault("pages", [])
         page = pages.pop() if pages else self.pinned(PAGE, np.int64)
         target = page.view(array.dtype)[: array.size]
-        cuda_driver.copy_out(target.ctypes.data, array.data.ptr, array.nbytes, 0)
+        _copy(target.ctypes.data, array.data.ptr, array.nbytes)
         copied = self.event()
 
         def read():
@@ -230,9 +283,8 @@ class Engine(Staged):
         """NumPy allocates it in huge pages, then it is pinned: several times as fast as the driver's own memory."""
         memory = np.empty(length, dtype)
         if length:
-            this_gpu()
-            cuda_driver.pin(memory.ctypes.data, memory.nbytes)
-            weakref.finalize(memory, cuda_driver.unpin, memory.ctypes.data)
+            _cupy().cuda.runtime.hostRegister(memory.ctypes.data, memory.nbytes, FOR_EVERY_DEVICE)
+            weakref.finalize(memory, _unpin, memory.ctypes.data)
         return memory
 
     def contiguous_there(self, array):
@@ -267,11 +319,10 @@ class Engine(Staged):
         return nccl if nccl.available else None
 
     def synchronize(self):
-        this_gpu()
-        cuda_driver.synchronize()
+        _cupy().cuda.runtime.deviceSynchronize()
 
     def event(self, timing=False):
-        return cuda_driver.Event(timing=timing)
+        return Event(timing=timing)
 
     def elapsed_ms(self, work, prepare=lambda: None, waits=False):
         """A kernel that sleeps runs first, while Python enqueues the launches, so that Python's time is not measured.
@@ -280,9 +331,9 @@ class Engine(Staged):
         while True:
             prepare()
             self.sleep(microseconds)
-            begin = cuda_driver.Event(timing=True)
+            begin = Event(timing=True)
             work()
-            end = cuda_driver.Event(timing=True)
+            end = Event(timing=True)
             kept_busy = not begin.query()
             end.synchronize()
             if waits or kept_busy or microseconds > 1_000_000:
@@ -311,17 +362,18 @@ class Engine(Staged):
 @cache
 def _facts(device):
     """The `Facts` of a GPU, by its number."""
-    version = _cupy().cuda.runtime.runtimeGetVersion()
+    runtime = _cupy().cuda.runtime
+    version = runtime.runtimeGetVersion()
     return Facts(
-        name=cuda_driver.device_name(device),
-        compute_capability="{}.{}".format(*cuda_driver.compute_capability(device)),
-        sms=cuda_driver.attribute(device, "MULTIPROCESSOR_COUNT"),
-        threads_per_sm=cuda_driver.attribute(device, "MAX_THREADS_PER_MULTIPROCESSOR"),
-        shared_per_block=cuda_driver.attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-        shared_per_sm=cuda_driver.attribute(device, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
-        l2_bytes=cuda_driver.attribute(device, "L2_CACHE_SIZE"),
-        memory_bytes=_cupy().cuda.runtime.memGetInfo()[1],
-        clock_mhz=cuda_driver.attribute(device, "CLOCK_RATE") // 1000,
+        name=runtime.getDeviceProperties(device)["name"].decode(),
+        compute_capability="{}.{}".format(*_compute_capability(device)),
+        sms=_attribute(device, "MultiProcessorCount"),
+        threads_per_sm=_attribute(device, "MaxThreadsPerMultiProcessor"),
+        shared_per_block=_attribute(device, "MaxSharedMemoryPerBlockOptin"),
+        shared_per_sm=_attribute(device, "MaxSharedMemoryPerMultiprocessor"),
+        l2_bytes=_attribute(device, "L2CacheSize"),
+        memory_bytes=runtime.memGetInfo()[1],
+        clock_mhz=_attribute(device, "ClockRate") // 1000,
         driver=driver_version(),
         cuda=f"{version // 1000}.{version % 1000 // 10}",
         numba=kernel_compiler.version("numba"),
