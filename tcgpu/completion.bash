@@ -6,7 +6,7 @@ _tcgpu() {
     --method|--methods|--against) words="naive column_block bitmap report_auto bitmap_thread bitmap_warp bitmap_block_shared bitmap_block_global bitmap_auto merge_path thread_search warp_search levels adaptive cpu" ;;
     --engine) words="gpu webgpu sim cpu" ;;
     --order) words="natural degree bfs random auto" ;;
-    --format|--from|--to) words="mtx edges metis npz folder" ;;
+    --format|--from|--to) words="mtx edges metis npz npy parquet folder" ;;
     *) case "${COMP_WORDS[1]} $current" in
         "count -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --engine --order --knob --device-memory --resume --executor --per-vertex" ;;
         "clustering -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --engine --order --average" ;;
