@@ -124,7 +124,7 @@ def count(arguments):
 
 def clustering(arguments):
     """Compute each vertex's clustering coefficient: the share of pairs of its neighbours that are joined."""
-    graph, found, facts = _called(arguments, tcgpu.clustering)
+    graph, found, facts = _called(arguments, "clustering")
     average = float(found.mean()) if found.size else 0.0
     if arguments.json:
         print_json(facts | {"average": average, "per_vertex": _by_label(_labels(graph), found.tolist())})
@@ -136,13 +136,13 @@ def clustering(arguments):
 
 def transitivity(arguments):
     """Compute three times the triangles of a graph over its paths of two edges."""
-    _, found, facts = _called(arguments, tcgpu.transitivity)
+    _, found, facts = _called(arguments, "transitivity")
     print_json(facts | {"transitivity": found}) if arguments.json else print(found)
 
 
 def support(arguments):
     """Count the triangles at each edge: a line for each, with its two ends."""
-    graph, found, facts = _called(arguments, tcgpu.support)
+    graph, found, facts = _called(arguments, "support")
     labels = _labels(graph)
     edges = ((labels[u], labels[v], int(number)) for v, u, number in zip(*graph.edges(), found, strict=True))
     if arguments.json:
@@ -153,7 +153,7 @@ def support(arguments):
 
 def motifs(arguments):
     """Count the subgraphs of up to four vertices, each kind of them as an induced subgraph."""
-    _, found, facts = _called(arguments, tcgpu.motifs, connected=not arguments.all)
+    _, found, facts = _called(arguments, "motifs", connected=not arguments.all)
     if arguments.json:
         print_json(facts | {"motifs": found})
     else:
@@ -162,14 +162,14 @@ def motifs(arguments):
 
 def cliques(arguments):
     """Count the sets of K vertices that are cliques, or connected, or independent."""
-    _, found, facts = _called(arguments, tcgpu.count_subgraphs, k=arguments.k, kind=arguments.kind)
+    _, found, facts = _called(arguments, "count_subgraphs", k=arguments.k, kind=arguments.kind)
     more = {"k": arguments.k, "kind": arguments.kind, "subgraphs": found}
     print_json(facts | more) if arguments.json else print(found)
 
 
 def list_(arguments):
     """List every triangle once: a line for each, with its three vertices."""
-    graph, chunks, _ = _called(arguments, tcgpu.list_triangles)
+    graph, chunks, _ = _called(arguments, "list_triangles")
     labels = _labels(graph)
     _print_lines([labels[v] for v in row] for chunk in chunks for row in chunk.tolist())
 
@@ -177,14 +177,15 @@ def list_(arguments):
 def _called(arguments, verb, **options):
     """What a verb returns for the graph of a file: the graph, that, and what --json says of both.
 
-    It gets the arguments of the command that have the names of its keywords.
+    It gets the arguments of the command that have the names of its keywords. The file is read before the verb is
+    imported, which may load Numba: then small files are not read in NumPy.
     """
     graph, reading = _read(arguments)
     if getattr(arguments, "method", None):
         options["method"] = _method(arguments.method)
     options |= {name: getattr(arguments, name) for name in ("engine", "order", "max_seconds") if name in arguments}
     begin = time.perf_counter()
-    found = verb(graph, progress=arguments.progress or None, **options)
+    found = getattr(tcgpu, verb)(graph, progress=arguments.progress or None, **options)
     process = time.perf_counter() - begin
     seconds = {"process": process, "total": reading + process}
     return graph, found, {"vertices": graph.n, "edges": graph.m, "seconds": seconds}

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tcgpu.engines import native, runtime
+from tcgpu.engines import runtime
 from tcgpu.engines.choice import NUMBA, SIMULATED, driver_version, gpu_names
 from tcgpu.errors import EngineError
 from tcgpu.records import Table
@@ -35,6 +35,8 @@ def devices() -> Table:
     sim             CUDA in Python
     cpu             AMD EPYC, 2 threads
     """
+    from tcgpu.engines import native
+
     cpu = {"engine": "cpu", "name": f"{cpu_name()}, {native.threads()} threads"}
     without = {} if NUMBA else {"needs": "without Numba, NumPy counts: pip install numba"}
     rows = [*_nvidia(), *_webgpu(), {"engine": "sim", "name": "CUDA in Python"}, cpu | without]

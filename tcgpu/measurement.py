@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tcgpu.api import documented
-from tcgpu.engines import native, runtime
+from tcgpu.engines import runtime
 from tcgpu.engines.choice import Engine
 from tcgpu.errors import GraphError, KernelError, roomy
 from tcgpu.graph import Order, as_graph
@@ -140,6 +140,7 @@ def machine(engine=None):
 
     engine: what runs kernels; without it, the engine that runs them now.
     """
+    from tcgpu.engines import native
     from tcgpu.engines.kernel_compiler import version
 
     facts = {

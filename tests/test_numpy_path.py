@@ -101,6 +101,15 @@ def test_a_first_small_count_loads_no_compiler(tmp_path):
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.parametrize("ending", ["txt", "csv", "mtx", "graph"])
+def test_the_shell_reads_and_counts_a_small_file_without_a_compiler(ending, tmp_path):
+    tcgpu.write(tcgpu.generate.clique(9), path := str(tmp_path / f"small.{ending}"))
+    for command in (["count", path], ["count", path, "--per-vertex"], ["support", path], ["truss", path]):
+        code = f"from tcgpu.__main__ import main; main({command}); import sys; assert 'numba' not in sys.modules"
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert run.returncode == 0 and run.stdout, run.stderr
+
+
 def same(one, other):
     """Whether two results are equal, their types, too."""
     if isinstance(one, tuple):

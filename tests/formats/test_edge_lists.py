@@ -540,7 +540,7 @@ def test_lines_are_read_the_same_without_a_compiler(written, monkeypatch):
         }
         found = []
         for numba in (True, False):
-            monkeypatch.setattr(scan, "NUMBA", numba)
+            monkeypatch.setattr(scan, "in_numpy", lambda size, compiled=numba: not compiled)
             monkeypatch.setattr(scan, "CHUNK", int(random.choice([3, 20, 1 << 14])))
             try:
                 u, v, entries, layout = scan.rows(text, len(f"% edges{end}"), low, count, **settings)
@@ -557,7 +557,7 @@ def test_files_are_written_the_same_without_a_compiler(monkeypatch, tmp_path, en
     graph = Graph.from_edges([0, 1, 2, 3, 3, 999], [1, 2, 0, 0, 1, 5], n=1001)
     written = []
     for numba in (True, False):
-        monkeypatch.setattr(scan, "NUMBA", numba)
+        monkeypatch.setattr(scan, "in_numpy", lambda size, compiled=numba: not compiled)
         write(graph, tmp_path / f"{numba}{end}")
         written.append((tmp_path / f"{numba}{end}").read_bytes())
     assert written[0] == written[1]

@@ -1,6 +1,6 @@
 """What most files hold is read at once, and what is found, faults too, is the same as line by line.
 
-Edge lists are read so only without Numba, METIS files always.
+Edge lists are read so only without Numba, or if they are small, METIS files always.
 """
 
 import random
@@ -58,7 +58,7 @@ def test_text_read_at_once_is_the_same_as_line_by_line(seed, tmp_path, monkeypat
             lines_only.setattr(metis, "_plain_lines", lambda *given: None)
             expected = found(read, path, *options)
         with monkeypatch.context() as without:
-            without.setattr(scan, "NUMBA", False)
+            without.setattr(scan, "in_numpy", lambda size: True)
             without.setattr(scan, "CHUNK", 64)
             assert found(read, path, *options) == expected, path.read_text()
 
@@ -67,8 +67,8 @@ def test_whole_and_decimal_weights_are_read_at_once(tmp_path, monkeypatch):
     def refuse(*args):
         raise AssertionError("line by line")
 
-    monkeypatch.setattr(scan, "NUMBA", False)
-    monkeypatch.setattr(scan, "_scan_rows", refuse)
+    monkeypatch.setattr(scan, "in_numpy", lambda size: True)
+    monkeypatch.setattr(scan, "_compiled_rows", refuse)
     monkeypatch.setattr(metis, "_any_lines", refuse)
     (tmp_path / "edges.txt").write_text("0 1 0.25\n1 2 3\n2 0 1e-3\n" * 9)
     assert found(rows, tmp_path / "edges.txt", 0)[2:] == [27, scan.LineWidths(3, 9, 0, 3)]
