@@ -46,7 +46,7 @@ BUT_FOR_GPUS = "not gpu and " if GPU else ""  # without a GPU, the core says of 
 PARTS = [
     Part("style", ["ruff", "check", "."], 0),
     Part("types", ["mypy"], 0.5),
-    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 20),
+    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 14),
     Part("gpu", ["pytest", *QUICKLY, "-m", "gpu"], 0.2),
     Part(
         "notebooks",

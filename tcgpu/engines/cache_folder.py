@@ -18,10 +18,10 @@ from tcgpu import errors
 log = logging.getLogger("tcgpu")
 
 CHECKSUM = hashlib.sha256().digest_size
-# about how long two cores compile what a verb needs; other verbs need less
+# about how long two cores compile what a verb needs (`benchmarks/first_use.py`); other verbs need less
 COMPILED_SECONDS = {
-    "clustering": 10, "count": 8, "count_subgraphs": 9, "k_truss": 10, "list_triangles": 10, "motifs": 15, "read": 7,
-    "reduce_triangles": 8, "support": 7, "triangles": 10, "truss_numbers": 10,
+    "clustering": 12, "count": 4, "count_subgraphs": 9, "k_truss": 10, "list_triangles": 9, "motifs": 14, "read": 7,
+    "reduce_triangles": 7, "support": 7, "triangles": 12, "truss_numbers": 11,
 }  # fmt: skip
 
 

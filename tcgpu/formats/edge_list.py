@@ -31,7 +31,7 @@ from tcgpu import clean
 from tcgpu.errors import FormatError, GraphError
 from tcgpu.files import Text
 from tcgpu.foreign_graphs import UNNAMED, number_names, pairs_of_ends
-from tcgpu.formats import scan
+from tcgpu.formats import kinds, scan
 from tcgpu.formats.vertices import ALWAYS_ALLOWED, MAX_PER_EDGE, check_count, check_memory, check_most
 
 _FIRST = re.compile(rb"\s*(\"?)\d+\1([ \t]*)([,;]?)")  # the first number of a line, and what separates it from the next
@@ -47,7 +47,7 @@ _MAX_TABLE_COLUMNS = 64  # of an adjacency list in which all vertices have equal
 SAMPLE = 1000  # lines
 _MATRIX = "this may be a matrix; scipy.sparse.csr_array(numpy.loadtxt(...)) is a graph for tcgpu"
 _OR_SAY = ", or say columns=(NAME, NAME)"
-_NO_NUMBERS = "expected two vertex numbers", "a line of column names that", scan.MESSAGES[scan.BINARY]  # but names?
+_NO_NUMBERS = "expected two vertex numbers", "a line of column names that", scan.MESSAGES[kinds.BINARY]  # but names?
 log = logging.getLogger("tcgpu")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tcgpu.engines.native import jit, uncounted
-from tcgpu.formats.scan import (
+from tcgpu.formats.kinds import (
     BINARY,
     DIVIDER,
     EDGE,
@@ -21,7 +21,6 @@ from tcgpu.formats.scan import (
     OUT_OF_RANGE,
     SPACE,
     TOO_WIDE,
-    U64,
     UNEVEN,
     WHOLE_AT,
     WHOLE_LINES,
@@ -29,6 +28,7 @@ from tcgpu.formats.scan import (
     ZERO,
 )  # fmt: skip
 
+U64 = np.uint64
 TAB, RETURN = 9, 13
 QUOTE, HASH, PERCENT, PLUS, COMMA, MINUS, DOT, SLASH, SEMICOLON = 34, 35, 37, 43, 44, 45, 46, 47, 59
 NAN, INF, INFINITY = (U64(int.from_bytes(word, "big")) for word in (b"nan", b"inf", b"infinity"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from tcgpu.arrays import bincount, repeat
 from tcgpu.files import NEWLINE, Text
-from tcgpu.formats import scan
+from tcgpu.formats import kinds, scan
 from tcgpu.formats.vertices import check_count, check_most
 from tcgpu.graph import Graph
 from tcgpu.progress import pulse
@@ -103,7 +103,7 @@ def _plain_lines(part, header):
         return None
     numbers, data = np.fromstring(text, np.int64, sep=" "), np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(data == NEWLINE)
-    line = np.searchsorted(ends, np.flatnonzero(np.diff(data > scan.SPACE, prepend=False))[::2])
+    line = np.searchsorted(ends, np.flatnonzero(np.diff(data > kinds.SPACE, prepend=False))[::2])
     words = bincount(line, minlength=ends.size)
     place = np.arange(line.size) - (np.cumsum(words) - words)[line] - skip
     near = (place >= 0) & (place % step == 0)
@@ -134,14 +134,14 @@ def _fault(header, words, near):
     if not all(map(bytes.isdigit, near)) or not all(map(_WEIGHT.match, others)):
         wrong = next((word for word in near if not word.isdigit()), None)
         if any(byte < 9 or byte > 126 for byte in b"".join(words)):
-            return scan.MESSAGES[scan.BINARY]
+            return scan.MESSAGES[kinds.BINARY]
         if wrong is None:
             return "a weight is not a number"
-        return scan.MESSAGES[scan.NEGATIVE] if re.match(rb"-\d", wrong) else "expected vertex numbers"
+        return scan.MESSAGES[kinds.NEGATIVE] if re.match(rb"-\d", wrong) else "expected vertex numbers"
     if near and not 1 <= min(map(int, near)) <= max(map(int, near)) <= header.n:
         return scan.allowed(1, header.n)
     missing = len(words) < header.skip or header.weighted and len(others) < header.skip + len(near)
-    return scan.MESSAGES[scan.NO_VALUE] if missing else None
+    return scan.MESSAGES[kinds.NO_VALUE] if missing else None
 
 
 def _check_lines(text, header, lengths):
@@ -152,7 +152,7 @@ def _check_lines(text, header, lengths):
         raise text.error(header.at, f"the header promises {header.n} vertices, lines follow for {lengths.size}")
     empty = np.flatnonzero(lengths[: header.n] < 0)
     if empty.size:
-        raise text.error(_line_of(text, header, empty[0]), scan.MESSAGES[scan.NO_VALUE])
+        raise text.error(_line_of(text, header, empty[0]), scan.MESSAGES[kinds.NO_VALUE])
     beyond = np.flatnonzero(lengths[header.n :] > (-1 if header.skip else 0))
     if beyond.size:
         at = _line_of(text, header, header.n + beyond[0])

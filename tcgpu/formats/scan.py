@@ -12,32 +12,23 @@ import numpy as np
 
 from tcgpu import progress
 from tcgpu.engines.choice import in_numpy
+from tcgpu.formats import kinds
 
-U64 = np.uint64
 NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 CHUNK, NUMPY_CHUNK = 1 << 20, 1 << 14  # bytes scanned by one worker, or in NumPy, at a time
 BLOCK = 1 << 18  # lines written at a time
 
-# what a line is: the first three are no faults
-EDGE, ZERO, NOTHING = 0, 1, 2  # ZERO: a matrix entry whose value is 0
-MALFORMED, NEGATIVE, OUT_OF_RANGE, NO_VALUE, BINARY, UNEVEN, TOO_WIDE, DIVIDER = 3, 4, 5, 6, 7, 8, 9, 10
-
 MESSAGES = {
-    NEGATIVE: "vertex numbers are not negative",
-    BINARY: "expected text, but there are other bytes",
-    NO_VALUE: "a value is missing that the header promises",
-    UNEVEN: "another number of columns than in the lines before, all of whole numbers; "
+    kinds.NEGATIVE: "vertex numbers are not negative",
+    kinds.BINARY: "expected text, but there are other bytes",
+    kinds.NO_VALUE: "a value is missing that the header promises",
+    kinds.UNEVEN: "another number of columns than in the lines before, all of whole numbers; "
     "if this is an adjacency list, write a line for each edge",
-    DIVIDER: "a line of '#' alone or with a number, as in the formats LGL and TGF, which are no edge lists; "
+    kinds.DIVIDER: "a line of '#' alone or with a number, as in the formats LGL and TGF, which are no edge lists; "
     "if this is one, leave the line out",
-    TOO_WIDE: "more columns than the line of column names has; if the edges are in the second and third, "
+    kinds.TOO_WIDE: "more columns than the line of column names has; if the edges are in the second and third, "
     "say columns=(1, 2)",
 }
-
-NEWLINE, SPACE = 10, 32
-
-# what `lines.scan_rows` reports of each chunk. WHOLE: lines with whole numbers in all columns; NARROW: of two columns
-EDGES, ENTRIES, FAULT_AT, FAULT, WHOLE_WIDTH, WHOLE_AT, WHOLE_LINES, NARROW_LINES, FIRST_WIDTH = range(9)
 
 
 class LineWidths(NamedTuple):
@@ -69,15 +60,16 @@ def rows(text, first, low, count, *, expected, loose, values=0, ends=None, wides
     for dtype in (np.int32, np.int64):
         u, v = np.empty(starts[-1], dtype), np.empty(starts[-1], dtype)
         found = np.zeros((bounds.size - 1, 9), np.int64)
-        most = U64(min(count, np.iinfo(dtype).max + 1))
+        most = np.uint64(min(count, np.iinfo(dtype).max + 1))
         scan = _compiled_rows() if compiled else _scan_tables
-        _run(compiled, scan, text, bounds, starts, U64(low), most, loose, values, a, b, delimiter, widest, u, v, found)
+        how = np.uint64(low), most, loose, values, a, b, delimiter, widest
+        _run(compiled, scan, text, bounds, starts, *how, u, v, found)
         layout = _layout(found) if loose else None
-        if count <= most or OUT_OF_RANGE not in found[:, FAULT]:
+        if count <= most or kinds.OUT_OF_RANGE not in found[:, kinds.FAULT]:
             break
-    _refuse_first_fault(text, found[:, [FAULT_AT, FAULT]], expected, low, count)
-    edges = found[:, EDGES]
-    return _close_gaps(u, starts, edges), _close_gaps(v, starts, edges), int(found[:, ENTRIES].sum()), layout
+    _refuse_first_fault(text, found[:, [kinds.FAULT_AT, kinds.FAULT]], expected, low, count)
+    edges = found[:, kinds.EDGES]
+    return _close_gaps(u, starts, edges), _close_gaps(v, starts, edges), int(found[:, kinds.ENTRIES].sum()), layout
 
 
 def format_lines(ends, numbers, base, separator):
@@ -103,19 +95,19 @@ def write_pairs(stream, u, v, base, separator, labels=None):
 
 def _layout(found):
     """The LineWidths of all chunks; a chunk whose lines have another width than those before gets the fault UNEVEN."""
-    some = found[:, WHOLE_WIDTH] > 0
-    width = int(found[some.argmax(), WHOLE_WIDTH]) if some.any() else 0
-    for chunk in np.flatnonzero(some & (found[:, WHOLE_WIDTH] != width)):
-        if found[chunk, FAULT] == 0 or found[chunk, WHOLE_AT] < found[chunk, FAULT_AT]:
-            found[chunk, [FAULT_AT, FAULT]] = found[chunk, WHOLE_AT], UNEVEN
-    first = next((width for width in found[:, FIRST_WIDTH].tolist() if width), 0)
-    return LineWidths(width, int(found[:, WHOLE_LINES].sum()), int(found[:, NARROW_LINES].sum()), first)
+    some = found[:, kinds.WHOLE_WIDTH] > 0
+    width = int(found[some.argmax(), kinds.WHOLE_WIDTH]) if some.any() else 0
+    for chunk in np.flatnonzero(some & (found[:, kinds.WHOLE_WIDTH] != width)):
+        if found[chunk, kinds.FAULT] == 0 or found[chunk, kinds.WHOLE_AT] < found[chunk, kinds.FAULT_AT]:
+            found[chunk, [kinds.FAULT_AT, kinds.FAULT]] = found[chunk, kinds.WHOLE_AT], kinds.UNEVEN
+    first = next((width for width in found[:, kinds.FIRST_WIDTH].tolist() if width), 0)
+    return LineWidths(width, int(found[:, kinds.WHOLE_LINES].sum()), int(found[:, kinds.NARROW_LINES].sum()), first)
 
 
 def _refuse_first_fault(text, faults, expected, low, count):
     """Raise the error about the first `(offset, kind)` that has a kind."""
     for at, fault in faults[faults[:, 1] != 0].tolist():
-        raise text.error(at, MESSAGES.get(fault, expected if fault == MALFORMED else allowed(low, count)))
+        raise text.error(at, MESSAGES.get(fault, expected if fault == kinds.MALFORMED else allowed(low, count)))
 
 
 def allowed(low, count):
@@ -148,7 +140,7 @@ def _starts(text, bounds, compiled):
 
     def count(worker, workers, data, bounds):
         for chunk in range(worker, bounds.size - 1, workers):
-            counts[chunk + 1] = np.count_nonzero(data[bounds[chunk] : bounds[chunk + 1]] == NEWLINE)
+            counts[chunk + 1] = np.count_nonzero(data[bounds[chunk] : bounds[chunk + 1]] == kinds.NEWLINE)
 
     _run(compiled, count, text, bounds)
     return np.cumsum(counts)
@@ -175,7 +167,7 @@ def _scan_tables(
     for chunk in range(worker, len(found), workers):
         text = data[bounds[chunk] : bounds[chunk + 1]].tobytes()
         table = None if delimiter or values else _table(text, rb"\t ,;" if loose else rb"\t ")
-        ends, width, whole = table or (np.zeros((2, 0), U64), 0, ())
+        ends, width, whole = table or (np.zeros((2, 0), np.uint64), 0, ())
         if not width or (ends - low >= count).any() or (loose and 0 < widest < width):
             _compiled_rows()(chunk, len(found), *given)  # tells what is wrong, too
             continue
@@ -196,4 +188,4 @@ def _table(text, separators):
     whole = [line.replace(found[1], b"").isdigit() for line in lines]
     numbers = np.fromstring(text.replace(found[1], b" "), np.int64 if all(whole) else np.float64, sep=" ")
     numbers = numbers.reshape(len(lines), -1)
-    return numbers[:, :2].T.astype(U64), numbers.shape[1], whole
+    return numbers[:, :2].T.astype(np.uint64), numbers.shape[1], whole
