@@ -37,7 +37,7 @@ def test_errs(broken): pass
 @pytest.fixture
 def record(root, tmp_path):
     """The record of a pytest run over TESTS under the rules of this folder's conftest."""
-    for name in ("conftest.py", "sampling.py"):
+    for name in ("conftest.py", "sampling.py", "swiftshader.py"):
         shutil.copy(root / "tests" / name, tmp_path)
     (tmp_path / "test_weather.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "--rootdir", tmp_path, "--junitxml=record.xml", "-p", "no:cacheprovider"]
