@@ -302,7 +302,7 @@ def _tally(verb, graph, method, engine, order, executor, parts, progress, max_se
         from tcgpu.kernels import device_graph, results
 
         given = chosen.prepare(graph, "natural")
-        own = chosen.prepare(given, device_graph.order_for_tallies(given, order or chosen.order))
+        ordered = chosen.prepare(given, device_graph.order_for_tallies(given, order or chosen.order))
         if verb == "triangles":
-            return results.vertices_in_order_of(given, triangles_plan(chosen, own), own).count()
-        return cpu.widened(results.edges_in_order_of(given, chosen.support_plan(own), own).count())
+            return results.vertices_in_order_of(given, triangles_plan(chosen, ordered), ordered).count()
+        return cpu.widened(results.edges_in_order_of(given, chosen.support_plan(ordered), ordered).count())

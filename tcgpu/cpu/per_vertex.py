@@ -39,20 +39,20 @@ U64 = np.uint64
 
 def triangles(graph, order="auto"):
     """The number of triangles at each vertex (int64), in the graph's own order. order: the order to count in."""
-    own = in_order(graph, order, "triangles")
-    if own.max_column < 2:
+    ordered = in_order(graph, order, "triangles")
+    if ordered.max_column < 2:
         return np.zeros(graph.n, np.int64)
-    found = tally(own, False)[0][1]
-    return widened(found) if own is graph else _moved(found, own.rank, np.int64)
+    found = tally(ordered, False)[0][1]
+    return widened(found) if ordered is graph else _moved(found, ordered.rank, np.int64)
 
 
 def support(graph, order="auto"):
     """The number of triangles at each edge (int64), in the order of `row_idx`. order: as in `triangles`."""
-    own = in_order(graph, order, "support")
-    if own.max_column < 2:
+    ordered = in_order(graph, order, "support")
+    if ordered.max_column < 2:
         return np.zeros(graph.m, np.int64)
-    found = tally(own, True)[0][1]
-    return widened(found) if own is graph else _moved(found, positions_in(own, graph), np.int64)
+    found = tally(ordered, True)[0][1]
+    return widened(found) if ordered is graph else _moved(found, positions_in(ordered, graph), np.int64)
 
 
 def _tallies(graph, by_edge, workers=None):
@@ -116,9 +116,9 @@ def _add_wedges(graph, base, found, shared, workers):
                 workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
 
 
-def in_edge_order_of(graph, own, values):
-    """Values for the edges of `own`, the same graph in another order, in the order of `graph`'s edges."""
-    return values if own is graph else _moved(values, positions_in(own, graph), values.dtype)
+def in_edge_order_of(graph, ordered, values):
+    """Values for the edges of `ordered`, the same graph in another order, in the order of `graph`'s edges."""
+    return values if ordered is graph else _moved(values, positions_in(ordered, graph), values.dtype)
 
 
 def _moved(values, at, dtype):
@@ -131,14 +131,14 @@ def _moved(values, at, dtype):
 _known_positions = WeakKeyDictionary()  # a graph in another order -> the position in it of each edge
 
 
-def positions_in(own, graph):
-    """The position in `own`, the same graph in another order, of each edge of `graph`."""
-    if own not in _known_positions:
+def positions_in(ordered, graph):
+    """The position in `ordered`, the same graph in another order, of each edge of `graph`."""
+    if ordered not in _known_positions:
         found = np.empty(graph.m, np.int32 if graph.m < 2**31 else np.int64)
-        run_threads(_find_edges, graph.col_ptr, graph.row_idx, own.rank, own.col_ptr, own.row_idx, found,
+        run_threads(_find_edges, graph.col_ptr, graph.row_idx, ordered.rank, ordered.col_ptr, ordered.row_idx, found,
                     workers=shares(graph.m))  # fmt: skip
-        _known_positions[own] = found
-    return _known_positions[own]
+        _known_positions[ordered] = found
+    return _known_positions[ordered]
 
 
 def widened(values):
@@ -155,17 +155,17 @@ def widened(values):
 
 def list_triangles(graph, chunk=1 << 20, order="auto"):
     """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
-    own = in_order(graph, order, "triangles")
-    source = None if own is graph else np.argsort(own.rank).astype(np.int32)
-    most = _most_triangles(own)
-    at_once = max(min(max(chunk, ROWS), MAX_ROWS, int(most[-1])), own.max_column)
-    bitmaps, hits = np.empty((1, own.n // 64 + 1), np.uint64), np.empty((1, own.max_column), np.int32)
+    ordered = in_order(graph, order, "triangles")
+    source = None if ordered is graph else np.argsort(ordered.rank).astype(np.int32)
+    most = _most_triangles(ordered)
+    at_once = max(min(max(chunk, ROWS), MAX_ROWS, int(most[-1])), ordered.max_column)
+    bitmaps, hits = np.empty((1, ordered.n // 64 + 1), np.uint64), np.empty((1, ordered.max_column), np.int32)
     first = 0
-    while first < own.m:
+    while first < ordered.m:
         last = int(np.searchsorted(most, most[first] + at_once, side="right")) - 1
-        part, first = Edges(first, last, 0, own.n), last
+        part, first = Edges(first, last, 0, ordered.n), last
         rows, listed = np.empty((at_once, 3), np.int32), np.zeros(1, np.int64)
-        run(_listing_finder(), own, part, 1, True, bitmaps, None, hits, (rows, listed), None, None, None)
+        run(_listing_finder(), ordered, part, 1, True, bitmaps, None, hits, (rows, listed), None, None, None)
         for at in range(0, listed[0], chunk):
             found = rows[at : min(at + chunk, listed[0])]
             yield found if source is None else np.sort(source[found], axis=1)

@@ -26,17 +26,19 @@ def serves(graph, part=None):
 
 def triples(graph, part=None):
     """Yield arrays of shape (some, 3): the vertices of each triangle once, in any order. part: of which edges."""
-    own = graph.ordered("degree") if part is None else graph
-    begin, end, low, high = (0, own.m, 0, own.n) if part is None else (part.first, part.last, part.low, part.high)
-    rows, columns = own.row_idx.astype(np.int64), own.col_of.astype(np.int64)
-    edges = columns * own.n + rows  # ascending
-    later = own.col_ptr[1:][columns] - np.arange(1, own.m + 1)  # rows after this one in its column
+    ordered = graph.ordered("degree") if part is None else graph
+    begin, end, low, high = 0, ordered.m, 0, ordered.n
+    if part is not None:
+        begin, end, low, high = part.first, part.last, part.low, part.high
+    rows, columns = ordered.row_idx.astype(np.int64), ordered.col_of.astype(np.int64)
+    edges = columns * ordered.n + rows  # ascending
+    later = ordered.col_ptr[1:][columns] - np.arange(1, ordered.m + 1)  # rows after this one in its column
     later[(rows < low) | (rows >= high)] = 0
     ends = np.cumsum(later)
-    vertex = np.arange(own.n, dtype=np.int32)
-    if own is not graph:
+    vertex = np.arange(ordered.n, dtype=np.int32)
+    if ordered is not graph:
         vertex = np.empty_like(vertex)
-        vertex[own.rank] = np.arange(own.n, dtype=np.int32)
+        vertex[ordered.rank] = np.arange(ordered.n, dtype=np.int32)
     while begin < end:
         progress.pulse()
         most = (ends[begin - 1] if begin else 0) + PAIRS
@@ -44,7 +46,7 @@ def triples(graph, part=None):
         lengths = later[begin:stop]
         one = repeat(np.arange(begin, stop), lengths)
         other = one + 1 + np.arange(one.size) - repeat(np.cumsum(lengths) - lengths, lengths)
-        found = _positions(edges, rows[one] * own.n + rows[other]) >= 0
+        found = _positions(edges, rows[one] * ordered.n + rows[other]) >= 0
         one, other = one[found], other[found]
         yield vertex[np.stack([columns[one], rows[one], rows[other]], axis=1)]
         begin = stop

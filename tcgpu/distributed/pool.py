@@ -57,10 +57,10 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
         if name is not None:
             chosen = choose(name, engine, order, knobs)
             _check_simulated(chosen, graph, engine, order, knobs, workers, max_seconds)
-            own = chosen.name not in BUILT_IN
-            if not resume and (own or chosen.shares):
-                of_share = options | {"method": chosen if own else name, "order": order or chosen.order}
-                whole = own and not chosen.shares  # one worker counts the whole graph
+            of_user = chosen.name not in BUILT_IN
+            if not resume and (of_user or chosen.shares):
+                of_share = options | {"method": chosen if of_user else name, "order": order or chosen.order}
+                whole = of_user and not chosen.shares  # one worker counts the whole graph
                 number = _number(parts, 1 if whole else workers.number)
                 if whole and number > 1:
                     raise MethodError(f"method {chosen.name!r} counts whole graphs, not {number} parts of one")
@@ -74,11 +74,11 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
                 method_of(method, engine, knobs)
         else:
             method_of(None, engine, knobs)
-        own = _ordered(graph, order)
+        ordered = _ordered(graph, order)
         natively = name in (None, "cpu") and not resume  # the parts of a journal are the same for all engines
         number = _number(parts, MANY_PARTS if resume else PER_WORKER * workers.number)
-        cut = slices(own, number, work=cpu.edge_work if natively else None)
-        return count_parts(own, cut, Job(workers, own, "count", **options).run, resume, progress)
+        cut = slices(ordered, number, work=cpu.edge_work if natively else None)
+        return count_parts(ordered, cut, Job(workers, ordered, "count", **options).run, resume, progress)
 
 
 def tally(verb, graph, executor, *, order=None, parts=None, progress=None, max_seconds=None, **options):
@@ -87,17 +87,17 @@ def tally(verb, graph, executor, *, order=None, parts=None, progress=None, max_s
     options: method and engine.
     """
     graph = opened(graph)
-    own = _ordered(graph, order)
+    ordered = _ordered(graph, order)
     method = method_of(**options)
-    total = np.zeros(own.m if verb == "support" else own.n, np.int64)
+    total = np.zeros(ordered.m if verb == "support" else ordered.n, np.int64)
     with workers_of(executor) as workers:
-        _check_simulated(method, own, options.get("engine"), None, {}, workers, max_seconds)
-        cut = slices(own, _number(parts, PER_WORKER * workers.number))
+        _check_simulated(method, ordered, options.get("engine"), None, {}, workers, max_seconds)
+        cut = slices(ordered, _number(parts, PER_WORKER * workers.number))
         add = partial(worker.add_values, total)
-        count_parts(own, cut, Job(workers, own, verb, **options).run, None, progress, add)
+        count_parts(ordered, cut, Job(workers, ordered, verb, **options).run, None, progress, add)
     if verb == "support":
-        return cpu.in_edge_order_of(graph, own, total)
-    return total if own is graph else total[own.rank]
+        return cpu.in_edge_order_of(graph, ordered, total)
+    return total if ordered is graph else total[ordered.rank]
 
 
 def method_and_engine(executor, method=None, engine=None):

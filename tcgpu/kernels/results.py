@@ -95,18 +95,18 @@ def reorder_vertices(rank, found, reordered):
         v += cuda.gridsize(1)
 
 
-def edges_in_order_of(given, plan, own):
-    """Make a plan that computes a number for each edge of `own` return it for the edges of `given`, its source."""
-    if own is given:
+def edges_in_order_of(given, plan, ordered):
+    """Make a plan that computes a number for each edge of `ordered` return it for the edges of `given`, its source."""
+    if ordered is given:
         return plan
-    arrays = {"given_rows": given.row_idx, "given_columns": given.col_of, "rank": own.rank}
+    arrays = {"given_rows": given.row_idx, "given_columns": given.col_of, "rank": ordered.rank}
     step = launch(reorder_edges, given.m, 256, 16384, found=plan.output)
     return plan.then(step, "reordered", copied=arrays, created={"reordered": (given.m, np.int32, None)})
 
 
-def vertices_in_order_of(given, plan, own):
+def vertices_in_order_of(given, plan, ordered):
     """The same for a plan that computes a number (int64) for each vertex."""
-    if own is given:
+    if ordered is given:
         return plan
     step = launch(reorder_vertices, given.n, 256, 16384, found=plan.output)
-    return plan.then(step, "reordered", copied={"rank": own.rank}, created={"reordered": (given.n, np.int64, None)})
+    return plan.then(step, "reordered", copied={"rank": ordered.rank}, created={"reordered": (given.n, np.int64, None)})

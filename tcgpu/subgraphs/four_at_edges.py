@@ -43,8 +43,8 @@ def steps_of_cycles(graph, base):
 
 def count_cycles(graph):
     """The number of cycles of 4 vertices, whether they are joined across or not, of a graph in any order."""
-    own = graph.ordered("degree")  # so that a path over a hub begins at a larger hub
-    return _find_cycles(own, first_in_bits(own))
+    ordered = graph.ordered("degree")  # so that a path over a hub begins at a larger hub
+    return _find_cycles(ordered, first_in_bits(ordered))
 
 
 def first_in_bits(graph):

@@ -104,22 +104,22 @@ def motifs(
 
 
 def _orbits(graph, by_edge, on_device):
-    own = graph.ordered("degree")
+    ordered = graph.ordered("degree")
     if not by_edge:
-        _check_trees(own)
+        _check_trees(ordered)
     if on_device:
-        support, *counted = device_motifs.for_orbits(own)
+        support, *counted = device_motifs.for_orbits(ordered)
     else:
-        support = cpu.support(own, "natural")
-        steps = int(own.column_lengths[own.row_idx].sum()) + 4 * int(support.sum())
-        check_time("counting orbits", own, lambda own: 3 * steps_of_cycles(own, own.n) + steps)
-        counted = [*cliques_at(own, support), cycles_at(own)]
+        support = cpu.support(ordered, "natural")
+        steps = int(ordered.column_lengths[ordered.row_idx].sum()) + 4 * int(support.sum())
+        check_time("counting orbits", ordered, lambda ordered: 3 * steps_of_cycles(ordered, ordered.n) + steps)
+        counted = [*cliques_at(ordered, support), cycles_at(ordered)]
     if not by_edge:
-        found = _at_vertices(own, support, counted)
-        return found if own is graph else {name: found.pop(name)[own.rank] for name in VERTEX_ORBITS}
+        found = _at_vertices(ordered, support, counted)
+        return found if ordered is graph else {name: found.pop(name)[ordered.rank] for name in VERTEX_ORBITS}
     counted.insert(0, support)
     del support  # so that one array after the other is freed
-    return _at_edges(graph, [cpu.in_edge_order_of(graph, own, counted.pop(0)) for _ in range(5)])
+    return _at_edges(graph, [cpu.in_edge_order_of(graph, ordered, counted.pop(0)) for _ in range(5)])
 
 
 def _of_graph(graph, connected, enumerated=None):

@@ -141,18 +141,19 @@ def cliques(
 def _cliques(graph, k):
     if k <= 3:
         return (graph.n, graph.m, 0)[k - 1] or cpu.count(cpu.in_order(graph, "auto", "count"))
-    check_time(f"counting cliques of {k} vertices", graph, lambda own: steps_of_cliques(own, k))
-    own = graph.ordered("degree")  # which makes the longest column short
-    workers, longest = marking_workers(own), own.max_column
+    check_time(f"counting cliques of {k} vertices", graph, lambda ordered: steps_of_cliques(ordered, k))
+    ordered = graph.ordered("degree")  # which makes the longest column short
+    workers, longest = marking_workers(ordered), ordered.max_column
     if k > longest + 1:
         return 0
-    hubs = hub_rows(own, max(0, own.n - hub_limit(own, MAX_HUBS)) // 64 * 64 if longest >= LONG_COLUMN else own.n)
-    places, at = np.zeros((workers, own.n), np.int32), np.empty((workers, longest), np.int64)
+    first = max(0, ordered.n - hub_limit(ordered, MAX_HUBS)) // 64 * 64 if longest >= LONG_COLUMN else ordered.n
+    hubs = hub_rows(ordered, first)
+    places, at = np.zeros((workers, ordered.n), np.int32), np.empty((workers, longest), np.int64)
     local = np.empty((workers, longest * (longest // 64 + CACHE_LINE)), np.uint64)
-    masks = np.empty((workers, k, max(longest, own.n - hubs.base) // 64 + CACHE_LINE), np.uint64)
+    masks = np.empty((workers, k, max(longest, ordered.n - hubs.base) // 64 + CACHE_LINE), np.uint64)
     found, queue = np.zeros(workers, np.int64), np.zeros(1, np.int64)
-    run_threads(_grow_cliques, own.col_ptr, own.row_idx, k, *hubs, queue, places, local, at, masks, found,
-                workers=workers, queue=stoppable(queue, own.m) if k == 4 else queue)  # fmt: skip
+    run_threads(_grow_cliques, ordered.col_ptr, ordered.row_idx, k, *hubs, queue, places, local, at, masks, found,
+                workers=workers, queue=stoppable(queue, ordered.m) if k == 4 else queue)  # fmt: skip
     return int(found.sum())
 
 

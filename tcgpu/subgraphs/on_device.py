@@ -54,8 +54,8 @@ def for_orbits(graph):
     """
     from tcgpu.subgraphs import reductions, triangle_sums  # no other count imports them
 
-    own = prepare(graph, "natural")
-    plans = adaptive.support_plan(own), cliques.plan(own, 4, at_edges=True), cycles.plan(own, at_edges=True)
+    ordered = prepare(graph, "natural")
+    plans = adaptive.support_plan(ordered), cliques.plan(ordered, 4, at_edges=True), cycles.plan(ordered, at_edges=True)
     support, clique, cycle = _results(*plans, work=2 * triangle_sums.work(graph))
     support = cpu.widened(support)
 

@@ -99,25 +99,25 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
     function, results = _typed(f, vertex_values, edge_values, bins, per)
     _check_for_overflow(graph, function, vertex_values, edge_values)
     floats = any(kind.kind == "f" for kind in results[bins is not None :])
-    own = in_order(graph, order, "triangles" if edge_values is None and per != "edge" else "support")
+    ordered = in_order(graph, order, "triangles" if edge_values is None and per != "edge" else "support")
     number = None
-    if own is not graph:
-        number = np.argsort(own.rank).astype(np.int32)
+    if ordered is not graph:
+        number = np.argsort(ordered.rank).astype(np.int32)
         vertex_values = None if vertex_values is None else vertex_values[number]
         if edge_values is not None:
-            given, edge_values, at = edge_values, np.empty_like(edge_values), positions_in(own, graph)
+            given, edge_values, at = edge_values, np.empty_like(edge_values), positions_in(ordered, graph)
             for block in blocks(graph.m):
                 edge_values[at[block]] = given[block]
     size = {"graph": 1 if bins is None else bins, "vertex": graph.n, "edge": graph.m}[per]
     reduction = Reduction(function, results, floats, bins, per, size, number, vertex_values, edge_values)
-    totals = (totals or _totals)(own, reduction)
+    totals = (totals or _totals)(ordered, reduction)
     del edge_values, vertex_values, reduction
     if per == "graph" and bins is None:
         return float(totals[0]) if floats else (int(totals[1][0]) << 64) + int(totals[0][0])
     totals = totals if floats else _within_int64(*totals)
-    if own is graph or per == "graph":
+    if ordered is graph or per == "graph":
         return totals.copy()  # they may be in the memory of all words
-    return totals[own.rank] if per == "vertex" else in_edge_order_of(graph, own, totals)
+    return totals[ordered.rank] if per == "vertex" else in_edge_order_of(graph, ordered, totals)
 
 
 def _checked(what, values, many, of):

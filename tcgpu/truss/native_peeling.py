@@ -71,11 +71,11 @@ class Scratch(NamedTuple):
 
 def peel(graph, k):
     """Which edges are in the k-truss: an array of bool, in the order of `row_idx`."""
-    own = cpu.in_order(graph, "auto", "support")
-    keep, done = np.ones(own.m, bool), k <= 2
+    ordered = cpu.in_order(graph, "auto", "support")
+    keep, done = np.ones(ordered.m, bool), k <= 2
     while not done:
-        keep[keep] = _between_degrees(_kept(own, keep), k - 1)
-        left = _kept(own, keep)
+        keep[keep] = _between_degrees(_kept(ordered, keep), k - 1)
+        left = _kept(ordered, keep)
         support = cpu.support(left, "natural").astype(np.int32)
         strong = support >= k - 2
         weak = left.m - int(strong.sum())
@@ -83,15 +83,15 @@ def peel(graph, k):
         if not done and weak < FEW_WEAK * left.m:
             strong, done = _peel_weak(left, support, k - 3)
         keep[keep] = strong
-    return cpu.in_edge_order_of(graph, own, keep)
+    return cpu.in_edge_order_of(graph, ordered, keep)
 
 
 def numbers(graph):
     """The truss number of each edge (int32), in the order of `row_idx`."""
-    own = cpu.in_order(graph, "auto", "support")
-    found = cpu.support(own, "natural").astype(np.int32)  # as the support of Remaining
+    ordered = cpu.in_order(graph, "auto", "support")
+    found = cpu.support(ordered, "natural").astype(np.int32)  # as the support of Remaining
     found[found == 0] = PEELED_AT
-    support, first, second, n, origin = found, own.col_of, own.row_idx, own.n, None
+    support, first, second, n, origin = found, ordered.col_of, ordered.row_idx, ordered.n, None
     rest, level = None, 0
     while True:
         left = support >= 0
@@ -107,7 +107,7 @@ def numbers(graph):
             if origin is not None:
                 found[origin] = support
             rest = scratch = None
-            origin = np.flatnonzero(left).astype(_wide(own.m)) if origin is None else origin[left]
+            origin = np.flatnonzero(left).astype(_wide(ordered.m)) if origin is None else origin[left]
             first, second, n = _renumbered(first[left], second[left], n)
             support, first, second = support[left], locked(first), locked(second)
         del left
@@ -121,11 +121,11 @@ def numbers(graph):
             rest = scratch = None
             if origin is not None:
                 found[origin] = support
-            support[support >= 0] = np.maximum(cpu.support(own.kept(found >= 0), "natural"), level)
+            support[support >= 0] = np.maximum(cpu.support(ordered.kept(found >= 0), "natural"), level)
     if origin is not None:
         found[origin] = support
     rest = scratch = support = None
-    return cpu.in_edge_order_of(graph, own, np.subtract(PEELED_AT + 2, found, out=found))
+    return cpu.in_edge_order_of(graph, ordered, np.subtract(PEELED_AT + 2, found, out=found))
 
 
 def _wide(m):

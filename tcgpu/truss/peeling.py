@@ -299,20 +299,20 @@ def plan(graph, k=None):
     if graph.m > MAX_EDGES:
         raise GraphError(f"{graph.m:,} edges are too many for trusses on a GPU, which takes up to {MAX_EDGES:,}")
     given = prepare(graph, "natural")
-    own = prepare(given, order_for_tallies(given, "auto"))
+    ordered = prepare(given, order_for_tallies(given, "auto"))
     made = ArrayPlan(
         method="k_truss",
-        copied={"col_ptr": own.col_ptr, "row_idx": own.row_idx},
-        created={"number": (own.m, np.int32, 0)},
+        copied={"col_ptr": ordered.col_ptr, "row_idx": ordered.row_idx},
+        created={"number": (ordered.m, np.int32, 0)},
         steps=[],
         refills={"number": 0},
-        work=simulated_work(own, k),
+        work=simulated_work(ordered, k),
         output="number",
-        runs=partial(PeelingRun, graph=own, k=k),
+        runs=partial(PeelingRun, graph=ordered, k=k),
         waits=True,
-        launch_bytes=EDGE_BYTES * own.m,
+        launch_bytes=EDGE_BYTES * ordered.m,
     )
-    return results.edges_in_order_of(given, made, own)
+    return results.edges_in_order_of(given, made, ordered)
 
 
 def simulated_work(graph, k):
