@@ -52,6 +52,7 @@ def page(request, browser, trace, tmp_path, root):
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(path.as_uri())
+    page.wait_for_selector(".tcgpu-player canvas")  # the recording is unpacked first
     yield page
     shots = root / "report" / "screenshots"
     shots.mkdir(parents=True, exist_ok=True)
