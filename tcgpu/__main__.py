@@ -2,7 +2,7 @@
 
 Results go to stdout, as text or with --json as one JSON value; everything else goes to stderr. Exit codes: 0; 1 if
 `check` finds a method wrong; 2 for an error in a file or an argument, which is reported in one line; 130 after Ctrl-C;
-141 if whoever read the output has closed it. A command is a function that takes the parsed arguments
+141 if the reader of the output has closed it. A command is a function that takes the parsed arguments
 and prints, and an entry in `_parser`. Nothing heavy is imported before a command runs, so that --help is quick.
 """
 

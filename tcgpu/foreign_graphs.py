@@ -73,7 +73,7 @@ def edges_of(u, v, n, labels, relabel):
 
 
 def _of_library(thing):
-    """The edges of another library's thing, told by its methods: `(u, v, n or None, labels)`; None if unknown."""
+    """The edges of another library's graph, known by its methods: `(u, v, n or None, labels)`; None if unknown."""
     labels = None
     if any(hasattr(thing, name) for name in (*TABLES, "__arrow_c_stream__")):
         return *_ends_in(thing), None, None

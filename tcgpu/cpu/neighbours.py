@@ -51,13 +51,13 @@ def common_neighbours(graph, a, b):
         last = max(first + 1, int(np.searchsorted(work, work[first] + AT_ONCE, side="right")) - 1)
         lengths, starts = degrees[few[first:last]], indptr[few[first:last]] - work[first:last]
         pair = repeat(np.arange(first, last), lengths)
-        wanted = indices[starts[pair - first] + np.arange(work[first], work[last])]
+        looked_up = indices[starts[pair - first] + np.arange(work[first], work[last])]
         at, left = indptr[many[pair]], degrees[many[pair]]
         while left.max(initial=0) > 1:  # a binary search for all of them; no neighbour is looked up among none
             half = left >> 1
-            at += half * (indices[at + half - 1] < wanted)
+            at += half * (indices[at + half - 1] < looked_up)
             left -= half
-        found[first:last] = bincount(pair[indices[at] == wanted] - first, minlength=last - first)
+        found[first:last] = bincount(pair[indices[at] == looked_up] - first, minlength=last - first)
         first = last
     return found
 
