@@ -258,6 +258,22 @@ def test_the_first_sight_by_keyboard_and_by_name(lab, expect, width):
     assert lab.errors == []
 
 
+def test_run_is_of_the_page_that_is_shown(lab, expect):
+    """A click on Run is handled after what was entered before, by a kernel that is still at what came before that."""
+    slow = "panel.pages.observe(lambda change: time.sleep(4), 'selected_index')"
+    cells = ["import time, tcgpu", f"panel = tcgpu.explore(page='Compare'); {slow}; panel"]
+    page = open_cells(lab, "order.ipynb", cells)
+    lab.run_all(page, "order.ipynb")
+    panel = Panel(page)
+    expect(panel.chart).to_be_visible()
+    panel.turn_to("Trace")
+    page.wait_for_timeout(500)
+    panel.turn_to("Compare")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
+    assert lab.errors == []
+
+
 def test_a_small_explorer_in_jupyterlab(lab, expect):
     page = open_cells(lab, "small.ipynb", ["import tcgpu; tcgpu.explore(kernel='bitmap')"])
     lab.run_all(page, "small.ipynb")

@@ -17,6 +17,7 @@ job_thread   the thread that runs the jobs of an explorer
 charts, elements, style.css    charts; building blocks; the style sheet
 citation     what to cite for what is saved
 names.js, slider_link.js    tooltips and names of controls; a field and its slider
+run_last.js  a click on Run, handled after what was entered before
 """
 
 from collections.abc import Mapping, Sequence

@@ -108,6 +108,14 @@ class SliderLink(anywidget.AnyWidget):
     steps = traitlets.List().tag(sync=True)
 
 
+class RunLast(anywidget.AnyWidget):
+    """Has a click on `run` be handled after what was entered in its `panel` before: see `run_last.js`."""
+
+    _esm = Path(__file__).with_name("run_last.js")
+    run = traitlets.Instance(widgets.Widget).tag(sync=True, **widgets.widget_serialization)
+    panel = traitlets.Instance(widgets.Widget).tag(sync=True, **widgets.widget_serialization)
+
+
 class NumberField(widgets.Text):
     """A text field for a number. It keeps whatever is entered, so that a number out of range is reported, not replaced.
 

@@ -94,6 +94,7 @@ class Explorer(widgets.VBox):
         grid = elements.box(cards, "tcgpu-grid", kind=widgets.GridBox)
         super().__init__([widgets.HTML(STYLE), elements.Names(tips=tips), grid])
         self.add_class("tcgpu-explorer")
+        self._run_last = elements.RunLast(run=self.run_button, panel=self)
         self._methods_changed()
         self._set(settings)
         self._graph_changed()
