@@ -18,7 +18,7 @@ from tcgpu.errors import GraphError, roomy
 from tcgpu.files import COMPRESSIONS, GivenFile, as_text, compression, given_file, replacing, replacing_folder
 from tcgpu.formats import binary, edge_list, matrix_market, metis, pairs
 from tcgpu.graph import Graph, as_graph, known_count
-from tcgpu.progress import underway
+from tcgpu.progress import part, underway
 from tcgpu.suggest import unknown
 
 
@@ -107,8 +107,10 @@ def read(
         base = 0
     with underway(progress, f"reading {name}"):
         if chosen.read is None:
-            u, v, n, labels = chosen.read_edges(name, base, n, **more)
-            graph = Graph.from_edges(u, v, n, labels=labels)
+            with part(0, 2):
+                u, v, n, labels = chosen.read_edges(name, base, n, **more)
+            with part(1, 2):
+                graph = Graph.from_edges(u, v, n, labels=labels)
         else:
             graph = chosen.read(name, base, n, **more)
     graph.name = None if name.startswith("<") else _stem(name, chosen)

@@ -36,9 +36,9 @@ HUGE = U64(2**64 - 1)
 
 
 @jit
-def scan_rows(worker, workers, data, bounds, starts, low, count, loose, values, a, b, delimiter, widest, u, v, found):
+def scan_rows(worker, workers, data, bounds, starts, found, low, count, loose, values, a, b, delimiter, widest, u, v):
     data = uncounted(data)
-    for chunk in range(worker, found.shape[0], workers):
+    for chunk in range(worker, bounds.size - 1, workers):
         put, entries = starts[chunk], 0
         first_width = whole_width = whole_lines = narrow_lines = 0
         at = bounds[chunk]

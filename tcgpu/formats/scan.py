@@ -16,6 +16,7 @@ from tcgpu.formats import kinds
 
 NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 CHUNK, NUMPY_CHUNK = 1 << 20, 1 << 14  # bytes scanned by one worker, or in NumPy, at a time
+PIECE = 64  # chunks between two reports of what is done
 BLOCK = 1 << 18  # lines written at a time
 
 MESSAGES = {
@@ -63,7 +64,7 @@ def rows(text, first, low, count, *, expected, loose, values=0, ends=None, wides
         most = np.uint64(min(count, np.iinfo(dtype).max + 1))
         scan = _compiled_rows() if compiled else _scan_tables
         how = np.uint64(low), most, loose, values, a, b, delimiter, widest
-        _run(compiled, scan, text, bounds, starts, *how, u, v, found)
+        _run(compiled, scan, text, (bounds, starts, found), *how, u, v)
         layout = _layout(found) if loose else None
         if count <= most or kinds.OUT_OF_RANGE not in found[:, kinds.FAULT]:
             break
@@ -115,17 +116,21 @@ def allowed(low, count):
     return f"vertex numbers here are {low} to {low + count - 1}" if count else "there are to be no vertices"
 
 
-def _run(compiled, function, text, bounds, *args):
-    """Run a function over all chunks of a text; if it is compiled, on all cores."""
-    chunks = max(1, bounds.size - 1)
-    if compiled:
-        from tcgpu.engines.native import run_threads, shares
+def _run(compiled, function, text, of_chunks, *args):
+    """Run a function over the chunks of a text, one after the other; if it is compiled, PIECE of them on all cores.
 
-        run_threads(function, text.data, bounds, *args, workers=min(shares(text.data.size), chunks))
-        return
-    for chunk in range(chunks):
-        progress.pulse()
-        function(chunk, chunks, text.data, bounds, *args)
+    of_chunks: the bounds of the chunks and other arrays with an entry for each, of which it gets its part.
+    """
+    chunks, step = max(1, of_chunks[0].size - 1), PIECE if compiled else 1
+    for first in range(0, chunks, step):
+        progress.pulse(first / chunks)
+        given = text.data, *(array[first : first + step + 1] for array in of_chunks), *args
+        if compiled:
+            from tcgpu.engines.native import run_threads, shares
+
+            run_threads(function, *given, workers=min(shares(text.data.size), chunks))
+        else:
+            function(0, 1, *given)
 
 
 def _compiled_rows():
@@ -138,11 +143,12 @@ def _starts(text, bounds, compiled):
     """Where the results of each chunk go if every line has one; the last entry is their number."""
     counts = np.zeros(bounds.size, np.int64)
 
-    def count(worker, workers, data, bounds):
+    def count(worker, workers, data, bounds, counts):
         for chunk in range(worker, bounds.size - 1, workers):
-            counts[chunk + 1] = np.count_nonzero(data[bounds[chunk] : bounds[chunk + 1]] == kinds.NEWLINE)
+            counts[chunk] = np.count_nonzero(data[bounds[chunk] : bounds[chunk + 1]] == kinds.NEWLINE)
 
-    _run(compiled, count, text, bounds)
+    with progress.part(0, 5):  # about as long as a fifth of what comes next
+        _run(compiled, count, text, (bounds, counts[1:]))
     return np.cumsum(counts)
 
 
@@ -160,16 +166,16 @@ def _close_gaps(values, starts, counts):
 
 
 def _scan_tables(
-    worker, workers, data, bounds, starts, low, count, loose, values, a, b, delimiter, widest, u, v, found
+    worker, workers, data, bounds, starts, found, low, count, loose, values, a, b, delimiter, widest, u, v
 ):
     """As `lines.scan_rows`, fast without a compiler for chunks that are tables."""
-    given = data, bounds, starts, low, count, loose, values, a, b, delimiter, widest, u, v, found
-    for chunk in range(worker, len(found), workers):
+    given = data, bounds, starts, found, low, count, loose, values, a, b, delimiter, widest, u, v
+    for chunk in range(worker, bounds.size - 1, workers):
         text = data[bounds[chunk] : bounds[chunk + 1]].tobytes()
         table = None if delimiter or values else _table(text, rb"\t ,;" if loose else rb"\t ")
         ends, width, whole = table or (np.zeros((2, 0), np.uint64), 0, ())
         if not width or (ends - low >= count).any() or (loose and 0 < widest < width):
-            _compiled_rows()(chunk, len(found), *given)  # tells what is wrong, too
+            _compiled_rows()(chunk, bounds.size, *given)  # tells what is wrong, too
             continue
         place = slice(starts[chunk], starts[chunk] + len(whole))
         u[place], v[place] = ends - low

@@ -12,6 +12,7 @@ import pytest
 import tcgpu
 from tcgpu import FormatError, Graph, GraphError, read, write
 from tcgpu.__main__ import main
+from tcgpu.formats import scan
 
 HOUSE = [("Ann", "Bo"), ("Bo", "Cy"), ("Cy", "Ann"), ("Cy", "Zoé D")]
 
@@ -221,12 +222,16 @@ def test_a_folder_is_no_open_file(tmp_path, monkeypatch):
     assert [entry.name for entry in tmp_path.iterdir()] == ["<BytesIO>"]
 
 
-def test_reading_tells_how_far_it_is(tmp_path):
+@pytest.mark.parametrize("compiled", [True, False])
+def test_reading_tells_how_far_it_is(tmp_path, monkeypatch, compiled):
+    monkeypatch.setattr(scan, "in_numpy", lambda size: not compiled)
+    monkeypatch.setattr(scan, "CHUNK", 1 << 14)
     (tmp_path / "x.txt").write_text("".join(f"{k} {k + 1}\n" for k in range(300_000)))
     shares = []
     read(tmp_path / "x.txt", progress=lambda done, total: shares.append((done, total)))
     assert {total for _, total in shares} == {1.0}
     assert sorted(shares) == shares and shares[-1][0] == 1.0
+    assert len({done for done, _ in shares if 0.1 < done < 0.5}) > 2  # while the text is parsed
 
 
 # the shell
