@@ -156,7 +156,8 @@ def widened(values):
 def list_triangles(graph, chunk=1 << 20, order="auto"):
     """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
     ordered = in_order(graph, order, "triangles")
-    source = None if ordered is graph else np.argsort(ordered.rank).astype(np.int32)
+    renumbered = ordered is not graph
+    find, source = _listing_finder(renumbered), np.argsort(ordered.rank) if renumbered else np.empty(0, np.int64)
     most = _most_triangles(ordered)
     at_once = max(min(max(chunk, ROWS), MAX_ROWS, int(most[-1])), ordered.max_column)
     bitmaps, hits = np.empty((1, ordered.n // 64 + 1), np.uint64), np.empty((1, ordered.max_column), np.int32)
@@ -165,10 +166,9 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
         last = int(np.searchsorted(most, most[first] + at_once, side="right")) - 1
         part, first = Edges(first, last, 0, ordered.n), last
         rows, listed = np.empty((at_once, 3), np.int32), np.zeros(1, np.int64)
-        run(_listing_finder(), ordered, part, 1, True, bitmaps, None, hits, (rows, listed), None, None, None)
+        run(find, ordered, part, 1, True, bitmaps, None, hits, (rows, listed, source), None, None, None)
         for at in range(0, listed[0], chunk):
-            found = rows[at : min(at + chunk, listed[0])]
-            yield found if source is None else np.sort(source[found], axis=1)
+            yield rows[at : min(at + chunk, listed[0])]
 
 
 def _most_triangles(graph):
@@ -181,17 +181,22 @@ def _most_triangles(graph):
 
 
 @functools.cache
-def _listing_finder():
-    """The loop that lists triangles; the state is an array of rows, and how many of these are filled."""
+def _listing_finder(renumbered):
+    """The loop that lists triangles; the state is an array of rows, how many of these are filled, and, if the vertices
+    are renumbered, their numbers for the caller."""
 
     @inline
     def begin(state, worker):
-        return uncounted(state[0]), uncounted(state[1])
+        return uncounted(state[0]), uncounted(state[1]), uncounted(state[2])
 
     @inline
     def triangle(own, u, v, w, uv, uw, vw):
-        rows, listed = own
+        rows, listed, source = own
         at = U64(listed[0])
+        if renumbered:
+            a, b, c = source[U64(u)], source[U64(v)], source[U64(w)]
+            u, w = min(a, b, c), max(a, b, c)
+            v = a + b + c - u - w
         rows[at, 0], rows[at, 1], rows[at, 2] = u, v, w
         listed[0] += 1
 
