@@ -4,6 +4,8 @@
     explorer = tcgpu.explore("rmat_8", ["naive", "bitmap"], order="degree", page="Trace")
     explorer.run(); explorer.wait(); explorer.rows    # what a click on Run does, and its results
     tcgpu.explore(kernel="bitmap")                    # a small one, of one kernel and its place on the curve
+
+Begin with `panel`.
 """
 
 from collections.abc import Mapping, Sequence
