@@ -26,7 +26,7 @@ from scipy.optimize import minimize
 from tcgpu import measurement, records
 from tcgpu.engines import runtime
 from tcgpu.kernels.device_graph import DeviceGraph
-from tcgpu.kernels.edge_sums import costs_of_edges
+from tcgpu.kernels.edge_sums import describe_edges
 from tcgpu.kernels.order_costs import WORDS, OrderCosts
 from tcgpu.registry import METHODS
 
@@ -66,7 +66,8 @@ def measured(kind, asked, edges):
     u, v = runtime.to_device(u), runtime.to_device(v)
     raw = DeviceGraph.from_edges(u, v, n, order="auto").order
     natural = DeviceGraph.from_edges(u, v, n)
-    costs = natural.order_costs = costs_of_edges(natural.row_idx, natural.col_of, n)  # of its own edges, not sampled
+    natural.order_costs, *_ = describe_edges(natural.row_idx, natural.col_of, n)  # of its own edges, not sampled
+    costs = natural.order_costs
     degree = natural.ordered("degree")
     plans = {f"natural {words} ms": method.plan(natural, words=words) for words in (0, *widths(costs))}
     plans |= {"merged ms": method.plan(degree, merge=1), "degree ms": method.plan(degree, merge=0)}

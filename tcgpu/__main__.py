@@ -34,29 +34,6 @@ FORMATS = "mtx, edges, metis, npz, npy, parquet or folder (default: by the file'
 KEYWORD = r"(?<![\w./-])(\w+)=('[^']*'|\"[^\"]*\"|\([^)]*\)|\w*)(?![\w./])"  # of Python, in a message
 STARVED = "can't start new thread", "can't allocate", "failed to map segment", "Cannot allocate memory"
 
-EXAMPLES = {
-    "count": "tcgpu count graph.txt --json",
-    "clustering": "tcgpu clustering graph.txt",
-    "transitivity": "tcgpu transitivity graph.txt",
-    "support": "tcgpu support graph.txt",
-    "motifs": "tcgpu motifs graph.txt",
-    "cliques": "tcgpu cliques graph.txt --k 4",
-    "list": "tcgpu list graph.txt",
-    "truss": "tcgpu truss graph.txt --k 4 -o truss.txt",
-    "info": "tcgpu info graph.txt",
-    "methods": "tcgpu methods --json",
-    "devices": "tcgpu devices",
-    "generate": "tcgpu generate rmat scale=10 edge_factor=8 --seed 1 -o rmat.npz",
-    "convert": "tcgpu convert graph.txt graph.npz",
-    "fetch": "tcgpu fetch mesh_16x16",
-    "bench": "tcgpu bench graph.txt --methods cpu,naive --repeats 3",
-    "check": "tcgpu check naive",
-    "warm": "tcgpu warm count",
-    "completion": "tcgpu completion",
-    "trace": "tcgpu trace graph.txt --method naive --knob threads=64 -o trace.html",
-    "estimate": "tcgpu estimate graph.txt --method naive,bitmap --fill",
-}
-
 
 class UsageError(Exception):
     """An invalid argument; the message names it, and what is valid."""
@@ -638,99 +615,80 @@ def _parser():
     parser.epilog = "`tcgpu COMMAND --help` says more about a command, with an example."
     commands = parser.commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    option = _command(commands, count, file="--format", simulator=True)
-    option("--method", metavar="M", help=f"how to count; {LISTED} (default: the best here)")
+    option = _command(commands, count, "graph.txt --json", *FILE, *SIMULATED, "--method", "--order", "--knob")
     option("--engine", metavar="E", help="gpu, webgpu, sim or cpu (default: the first that is here, not webgpu)")
-    option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
-    option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
     option("--device-memory", metavar="SIZE", help="device memory to use, such as 512MB; a larger graph is streamed")
     option("--resume", metavar="JOURNAL", help="a file that records counted parts; those in it are not counted again")
     option("--executor", metavar="E", help="by many workers: gpus, processes or threads, or dask://HOST:PORT")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
 
-    option = _command(commands, clustering, file="--format", simulator=True)
-    _counting(option)
+    option = _command(commands, clustering, "graph.txt", *FILE, *COUNTING)
     option("--average", action="store_true", help="print only the mean over all vertices")
 
-    _counting(_command(commands, transitivity, file="--format", simulator=True))
+    _command(commands, transitivity, "graph.txt", *FILE, *COUNTING)
 
-    _counting(_command(commands, support, file="--format", simulator=True))
+    _command(commands, support, "graph.txt", *FILE, *COUNTING)
 
-    option = _command(commands, motifs, file="--format", simulator=True)
-    option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
+    option = _command(commands, motifs, "graph.txt", *FILE, *SIMULATED, "--engine")
     option("--all", action="store_true", help="also the subgraphs that are not connected")
 
-    option = _command(commands, cliques, file="--format", simulator=True)
+    option = _command(commands, cliques, "graph.txt --k 4", *FILE, *SIMULATED, "--engine")
     option("--k", metavar="K", type=int, default=3, help="how many vertices (default: 3)")
     option("--kind", metavar="KIND", default="clique", help="clique (default), connected or independent")
-    option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
 
-    _command(commands, list_, file="--format", json=False)
+    _command(commands, list_, "graph.txt", *FILE)
 
-    option = _command(commands, truss, file="--format", simulator=True)
+    option = _command(commands, truss, "graph.txt --k 4 -o truss.txt", *FILE, *SIMULATED, "--engine", "--to")
     option("--k", metavar="K", type=int, help="which truss, 2 or more (default: count the edges of every one)")
-    option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
     option("-o", "--output", metavar="OUT", help="where to write the truss; - is stdout")
-    option("--to", metavar="F", help=FORMATS)
 
-    _command(commands, info, file="--format")
+    _command(commands, info, "graph.txt", *FILE, "--json")
 
-    _command(commands, methods)
+    _command(commands, methods, "--json", "--json")
 
-    _command(commands, devices)
+    _command(commands, devices, "", "--json")
 
-    option = _command(commands, generate, json=False)
+    option = _command(commands, generate, "rmat scale=10 edge_factor=8 --seed 1 -o rmat.npz", "--to")
     option("name", metavar="NAME", nargs="?", help="the generator")
     option("parameters", metavar="NAME=VALUE", nargs="*", help="its parameters")
     option("--seed", metavar="N", type=int, help="the seed of the random numbers")
     option("-o", "--output", metavar="FILE", help="where to write the graph; - writes an edge list to stdout")
-    option("--to", metavar="F", help=FORMATS)
 
-    option = _command(commands, convert, file="--from", json=False)
+    option = _command(commands, convert, "graph.txt graph.npz", "file", "--from", *FILE[2:], "--to")
     option("output", metavar="OUT", help="where to write the graph; - writes an edge list to stdout")
-    option("--to", metavar="F", help=FORMATS)
 
-    option = _command(commands, fetch)
+    option = _command(commands, fetch, "mesh_16x16", "--json")
     option("name", metavar="NAME", nargs="?", help="the graph")
     option("--list", action="store_true", help="list the graphs and what is published of them")
 
-    option = _command(commands, bench, file="--format", simulator=True)
+    option = _command(commands, bench, "graph.txt --methods cpu,naive --repeats 3", *FILE, *SIMULATED)
     option("--methods", metavar="M,M", help=f"which methods; {LISTED} (default: the fastest here)")
     option("--engine", metavar="E", help="gpu, webgpu, sim or cpu (default: the first of each method that is here)")
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
     option("-o", "--output", metavar="FILE", help="where to write the record; - is stdout")
 
-    option = _command(commands, check)
+    option = _command(commands, check, "naive", "--json", "--order", "--knob")
     option("method", metavar="METHOD", help=LISTED)
     option("--against", metavar="M,M", help="methods to compare its estimated time with")
-    option(
-        "--engine", metavar="E", help="gpu: nothing is simulated (default: the simulator, and a GPU if there is one)"
-    )
-    option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
-    option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
+    option("--engine", metavar="E", help="gpu: nothing is simulated (default: the simulator, and a GPU if one is here)")
 
-    option = _command(commands, warm, json=False)
+    option = _command(commands, warm, "count")
     option("verbs", metavar="VERB", nargs="*", help="functions of tcgpu, such as count, motifs, read (default: all)")
 
-    _command(commands, completion, json=False)
+    _command(commands, completion, "")
 
-    gpu = {"metavar": "NAME", "default": "NVIDIA H200", "help": "NVIDIA H200 (default), NVIDIA H100 or Tesla T4"}
-    option = _command(commands, trace, file="--format", simulator=True)
+    example = "graph.txt --method naive --knob threads=64 -o trace.html"
+    option = _command(commands, trace, example, *FILE, *SIMULATED, "--gpu", "--order", "--knob")
     option("--method", metavar="M,M", help=f"the methods; {LISTED}")
     option("--open", action="store_true", help="FILE is a trace that -o kept")
-    option("--gpu", **gpu)
-    option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
-    option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
     option("--by", metavar="WHAT", default="time", help="measure of the bars: time, load_sectors, steps, ...")
     kinds = f"a picture, {', '.join(PICTURES)}, a web page, .html, or a trace, .trace"
     option("-o", "--output", metavar="FILE", help=kinds)
 
-    option = _command(commands, estimate, file="--format")
+    example = "graph.txt --method naive,bitmap --fill"
+    option = _command(commands, estimate, example, *FILE, "--json", "--gpu", "--order", "--knob")
     option("--method", metavar="M,M", required=True, help=f"the methods; {LISTED}")
-    option("--gpu", **gpu)
     option("--fill", action="store_true", help="the time of one copy, of as many as fill the GPU")
-    option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
-    option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
     return parser
 
 
@@ -751,39 +709,20 @@ def _parsed(argv):
     return arguments
 
 
-def _command(commands, function, *, file=None, simulator=False, json=True):
-    """Add a command, named and described as its function is; return the function that adds its arguments.
+def _command(commands, function, example, *shared):
+    """Add a command, named and described as its function is; return the function that adds its own arguments.
 
-    file: the option that names the format of the graph that the command reads. simulator: the command may run it.
+    shared: the arguments out of SHARED that it has, too.
     """
     name = function.__name__.rstrip("_")
     command = commands.add_parser(name, help=_summary(function), description=inspect.getdoc(function),
-                                  epilog=f"example: {EXAMPLES[name]}", allow_abbrev=False)  # fmt: skip
+                                  epilog=f"example: tcgpu {name} {example}", allow_abbrev=False)  # fmt: skip
     command.set_defaults(command=function, parser=command)
     option = command.add_argument
     option("--progress", action="store_true", help="report on stderr even where it is no terminal")
-    if file is not None:
-        option("file", metavar="FILE", help="the graph; - reads an edge list from stdin")
-        option(file, dest="format", metavar="F", help=FORMATS)
-        option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
-        option("--n", metavar="N", type=int, help="the number of vertices (default: as the file says)")
-        text = "an edge list's vertices are those that occur (default), also with names, or all up to the largest"
-        option("--relabel", action=argparse.BooleanOptionalAction, help=text)
-        text = "which two columns of an edge list are the ends of an edge: numbers, from 0 on, or names"
-        option("--columns", metavar="A,B", type=_columns, help=text)
-    if simulator:
-        text = "how long the simulator may take, by its estimate (default: 30 seconds)"
-        option("--max-seconds", metavar="S", type=_seconds, help=text)
-    if json:
-        option("--json", action="store_true", help="print one JSON value")
+    for argument in shared:
+        option(argument, **SHARED[argument])
     return option
-
-
-def _counting(option):
-    """Add the options of a verb that counts."""
-    option("--method", metavar="M", help=f"how to count; {LISTED} (default: the best here)")
-    option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
-    option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
 
 
 def _columns(text):
@@ -798,6 +737,41 @@ def _seconds(text):
     if not isinstance(seconds, (int, float)) or not seconds > 0:
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
     return seconds
+
+
+# what several commands take
+FORMAT = {"dest": "format", "metavar": "F", "help": FORMATS}
+SHARED = {
+    "file": {"metavar": "FILE", "help": "the graph; - reads an edge list from stdin"},
+    "--format": FORMAT,
+    "--from": FORMAT,
+    "--base": {"metavar": "B", "type": int, "help": "the first vertex number, 0 or 1 (default: as the format says)"},
+    "--n": {"metavar": "N", "type": int, "help": "the number of vertices (default: as the file says)"},
+    "--relabel": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "an edge list's vertices are those that occur (default), also with names, or all up to the largest",
+    },
+    "--columns": {
+        "metavar": "A,B",
+        "type": _columns,
+        "help": "which two columns of an edge list are the ends of an edge: numbers, from 0 on, or names",
+    },
+    "--max-seconds": {
+        "metavar": "S",
+        "type": _seconds,
+        "help": "how long the simulator may take, by its estimate (default: 30 seconds)",
+    },
+    "--json": {"action": "store_true", "help": "print one JSON value"},
+    "--method": {"metavar": "M", "help": f"how to count; {LISTED} (default: the best here)"},
+    "--engine": {"metavar": "E", "help": "gpu, sim or cpu (default: gpu if there is one, else cpu)"},
+    "--order": {"metavar": "O", "help": "natural, degree, bfs, random or auto (default: the method's own)"},
+    "--knob": {"metavar": "NAME=VALUE", "action": "append", "default": [], "help": "of the method; may be repeated"},
+    "--to": {"metavar": "F", "help": FORMATS},
+    "--gpu": {"metavar": "NAME", "default": "NVIDIA H200", "help": "NVIDIA H200 (default), NVIDIA H100 or Tesla T4"},
+}
+FILE = "file", "--format", "--base", "--n", "--relabel", "--columns"
+SIMULATED = "--max-seconds", "--json"
+COUNTING = *SIMULATED, "--method", "--engine", "--order"
 
 
 # ---------------------------------------------------------------------------------------------------------------- main

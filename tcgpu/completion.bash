@@ -8,26 +8,26 @@ _tcgpu() {
     --order) words="natural degree bfs random auto" ;;
     --format|--from|--to) words="mtx edges metis npz npy parquet folder" ;;
     *) case "${COMP_WORDS[1]} $current" in
-        "count -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --engine --order --knob --device-memory --resume --executor --per-vertex" ;;
+        "count -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --order --knob --engine --device-memory --resume --executor --per-vertex" ;;
         "clustering -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --engine --order --average" ;;
         "transitivity -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --engine --order" ;;
         "support -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --engine --order" ;;
         "motifs -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --engine --all" ;;
-        "cliques -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --k --kind --engine" ;;
+        "cliques -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --engine --k --kind" ;;
         "list -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns" ;;
-        "truss -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --k --engine -o --output --to" ;;
+        "truss -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --engine --to --k -o --output" ;;
         "info -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --json" ;;
         "methods -"*) words="-h --help --progress --json" ;;
         "devices -"*) words="-h --help --progress --json" ;;
-        "generate -"*) words="-h --help --progress --seed -o --output --to" ;;
+        "generate -"*) words="-h --help --progress --to --seed -o --output" ;;
         "convert -"*) words="-h --help --progress --from --base --n --relabel --no-relabel --columns --to" ;;
         "fetch -"*) words="-h --help --progress --json --list" ;;
         "bench -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --methods --engine --repeats -o --output" ;;
-        "check -"*) words="-h --help --progress --json --against --engine --order --knob" ;;
+        "check -"*) words="-h --help --progress --json --order --knob --against --engine" ;;
         "warm -"*) words="-h --help --progress" ;;
         "completion -"*) words="-h --help --progress" ;;
-        "trace -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --open --gpu --order --knob --by -o --output" ;;
-        "estimate -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --json --method --gpu --fill --order --knob" ;;
+        "trace -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --gpu --order --knob --method --open --by -o --output" ;;
+        "estimate -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --json --gpu --order --knob --method --fill" ;;
         "$current $current") words="count clustering transitivity support motifs cliques list truss info methods devices generate convert fetch bench check warm completion trace estimate" ;;
         esac ;;
     esac

@@ -544,8 +544,11 @@ def known_count(n):
     return int(n)
 
 
-def check_sparse(n, edges):
-    """Refuse vertex numbers so large that nearly all of the n vertices would have no edge."""
+def check_inferred(n, edges):
+    """Refuse vertex numbers so large that there can be no n vertices, or that nearly all would have no edge."""
+    if n > clean.MAX_VERTICES:
+        hint = "the most there can be; relabel=True numbers those that occur"
+        raise GraphError(f"{n} vertices are more than {clean.MAX_VERTICES}, {hint}")
     if n > max(2 * MAX_PER_END * edges, ALWAYS_ALLOWED):
         raise GraphError(
             f"{edges:,} edges with vertex numbers up to {n - 1:,} would make {n:,} vertices; "
@@ -625,12 +628,8 @@ def _vertex_count(n, u, v):
     if high >= n:
         k = int(np.argmax((u >= n) | (v >= n)))
         raise GraphError(f"edge {k} is ({u[k]}, {v[k]}); with n = {n} vertex numbers end at {n - 1}")
-    if n > clean.MAX_VERTICES:
-        most = clean.MAX_VERTICES
-        hint = "relabel=True numbers those that occur"
-        raise GraphError(f"{n} vertices are more than {most}, the most there can be; {hint}")
     if inferred:
-        check_sparse(n, u.size)
+        check_inferred(n, u.size)
     return n
 
 

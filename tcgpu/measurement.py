@@ -95,7 +95,8 @@ def measure(
         "nonzeros_per_column": round(plain.nonzeros_per_column, 3),
     }
     rows, outside = Rows(), runtime.named_engine()
-    with _timed_engine(methods) if engine is None else nullcontext():
+    on_cpu = all(choose(method).engines == ("cpu",) for method in methods)
+    with nullcontext() if engine is not None or on_cpu else runtime.using(timed_engine()):
         for method in methods:
             for setting in settings_of(method, knobs):
                 given = graph, plain, method, setting, engine, order, repeats, max_seconds
@@ -108,13 +109,6 @@ def measure(
                         rows.append(about | _measure_method(*given) | machine(engine))
     check_agreement(rows)
     return rows
-
-
-def _timed_engine(methods):
-    """A context in which kernels run on the engine for measurements, if any of the methods has kernels."""
-    if all(choose(method).engines == ("cpu",) for method in methods):
-        return nullcontext()
-    return runtime.using(timed_engine())
 
 
 def check_agreement(rows):

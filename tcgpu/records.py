@@ -5,7 +5,6 @@ A row is a dict. Times are those of the kernels, in natural order, unless stated
 
 import csv
 import io
-import json
 import os
 import re
 from collections.abc import Iterable
@@ -146,25 +145,6 @@ def counts():
 def fitting_columns(nonzeros_per_column):
     """How many columns `column_block` has to take at a time to give each of its threads a nonzero."""
     return max(1, round(METHODS["column_block"].knobs["threads"] / nonzeros_per_column))
-
-
-def speedup_curve(rows, columns, *, order="natural", key="kernel_ms"):
-    """How much faster `column_block` is than `naive` in the record "sweep": [(nonzeros per column, speedup)].
-
-    columns: how many it takes at a time: 1, 27, or "fitting", as many as give every thread a nonzero.
-    """
-    shared = dict(edge_times(rows, "column_block", columns, order=order, key=key))
-    return [(x, simple / shared[x]) for x, simple in edge_times(rows, "naive", order=order, key=key) if x in shared]
-
-
-def edge_times(rows, method, columns=None, *, order="natural", key="kernel_ms"):
-    """The time of a method for each edge in the record "sweep": [(nonzeros per column, nanoseconds an edge)]."""
-    points = []
-    for row in rows:
-        knob = fitting_columns(row["nonzeros_per_column"]) if columns == "fitting" else columns
-        if (row["method"], row["order"]) == (method, order) and json.loads(row["knobs"]).get("columns") == knob:
-            points.append((row["nonzeros_per_column"], row[key] * 1e6 / row["edges"]))
-    return sorted(points)
 
 
 def _date(rows):

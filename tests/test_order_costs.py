@@ -70,8 +70,12 @@ def expected_sums(graph, short, long):
     }
 
 
+def costs_of_edges(u, v, n):
+    return edge_sums.describe_edges(u, v, n)[0]
+
+
 def costs_of(graph):
-    return edge_sums.costs_of_edges(np.asarray(graph.row_idx), graph.col_of.astype(np.int32), graph.n)
+    return costs_of_edges(np.asarray(graph.row_idx), graph.col_of.astype(np.int32), graph.n)
 
 
 @pytest.mark.sim
@@ -93,7 +97,7 @@ def test_edges_cost_the_same_in_any_order(compiled_kernels):
     u, v = (np.append(ends, [3, 5]).astype(np.int32) for ends in (graph.row_idx, graph.col_of))
     shuffled = random.permutation(u.size)
     with runtime.using("sim"):
-        one, other = (edge_sums.costs_of_edges(u[e], v[e], graph.n) for e in (slice(None), shuffled))
+        one, other = (costs_of_edges(u[e], v[e], graph.n) for e in (slice(None), shuffled))
     known = [name for name in one.sums if "idle" not in name]  # those depend on which edges share a warp
     assert [one.sums[name] for name in known] == [other.sums[name] for name in known]
 
@@ -103,7 +107,7 @@ def test_edges_cost_the_same_in_any_order(compiled_kernels):
 def test_a_graph_without_edges_costs_nothing(loops):
     ends = np.arange(loops, dtype=np.int32)
     with runtime.using("sim"):
-        found = edge_sums.costs_of_edges(ends, ends, loops)
+        found = costs_of_edges(ends, ends, loops)
     assert set(found.sums.values()) == {0} and found.max_column == 0
 
 
@@ -113,9 +117,9 @@ def test_a_sample_of_the_edges_costs_nearly_as_much(compiled_kernels, monkeypatc
     order = np.random.default_rng(2).permutation(graph.m)
     ends = np.asarray(graph.row_idx)[order], graph.col_of.astype(np.int32)[order]
     with runtime.using("sim"):
-        every = edge_sums.costs_of_edges(*ends, graph.n)
+        every = costs_of_edges(*ends, graph.n)
         monkeypatch.setattr(edge_sums, "SAMPLED", graph.m // 4)
-        some = edge_sums.costs_of_edges(*ends, graph.n)
+        some = costs_of_edges(*ends, graph.n)
     assert (some.max_column, some.max_degree) == (every.max_column, every.max_degree)
     for name in ("merged", "idle", "pairs", "merged by degree", "idle by degree"):
         assert every.sums[name] > 0 and abs(some.sums[name] / every.sums[name] - 1) < 0.15, name
@@ -128,7 +132,7 @@ def test_few_edges_that_cost_much_are_never_missed(compiled_kernels, monkeypatch
     u = np.append(np.tile(np.arange(2, 3002, dtype=np.int32), 2), np.int32(1))
     v = np.append(np.repeat(np.arange(2, dtype=np.int32), 3000), np.int32(0))
     with runtime.using("sim"):
-        exact = edge_sums.costs_of_edges(u, v, 3002).sums["searched"]
+        exact = costs_of_edges(u, v, 3002).sums["searched"]
         monkeypatch.setattr(edge_sums, "SAMPLED", 400)
         monkeypatch.setattr(order_costs, "LITTLE_NS", 10_000)  # so natural order seems best
         found, *_ = edge_sums.describe_edges(u, v, 3002, may_sample=True)
@@ -143,7 +147,7 @@ def test_lengths_estimated_from_ends_cost_about_as_much_as_those_counted(name, c
     graph = GRAPHS[name]
     ends = np.asarray(graph.row_idx), graph.col_of.astype(np.int32)
     with runtime.using("sim"):
-        exact = edge_sums.costs_of_edges(*ends, graph.n)
+        exact = costs_of_edges(*ends, graph.n)
         monkeypatch.setattr(edge_sums, "SAMPLED", max(1, graph.m // 2))
         monkeypatch.setattr(edge_sums, "MOST_STRIDE", 1 if graph.m < 64 else 2)
         found, degree, lengths = edge_sums.describe_edges(*ends, graph.n, may_sample=True)

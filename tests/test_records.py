@@ -35,15 +35,6 @@ def test_records_are_of_gpus_the_latest_of_each_and_one_is_the_reference(measure
         records.reference("nothing")
 
 
-def test_curves_are_of_one_number_of_columns():
-    assert records.speedup_curve(SWEEP, 1) == [(4.0, 0.25)]
-    assert records.speedup_curve(SWEEP, 27) == [(4.0, 0.5)]
-    assert records.speedup_curve(SWEEP, "fitting") == [(4.0, 1.0), (64.0, 3.0)]
-    assert records.speedup_curve(SWEEP, 1, order="degree") == []
-    assert records.edge_times(SWEEP, "naive") == [(4.0, 10_000.0), (64.0, 90_000.0)]
-    assert records.edge_times(SWEEP, "column_block", 27) == [(4.0, 20_000.0)]
-
-
 def test_counts_of_all_suites_are_found_by_machine_and_graph(measured):
     """Of a method and an order the best setting; rows without a count are left out; the native engine is included."""
     times = {"process_ms": 1.0, "total_ms": 1.0}

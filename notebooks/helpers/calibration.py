@@ -52,7 +52,7 @@ def share_best(rows, **knobs):
 def fit_threshold(curve):
     """The `threshold` of `report_auto` whose choices lose least time, as a mean of ratios; infinite if `naive` is best.
 
-    curve: how many times as fast as `naive` the other kernel is, over nonzeros per column: see `records.speedup_curve`.
+    curve: how many times as fast as `naive` the other kernel is over nonzeros per column; see `measured.speedup_curve`.
     """
 
     def lost(threshold):

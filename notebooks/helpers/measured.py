@@ -19,6 +19,7 @@ from helpers.level_models.coalescing import access_pattern, transactions
 from helpers.level_models.limits import worst_case
 from helpers.level_models.partitions import HAND_OUTS, partition_load, requests
 from helpers.level_models.schedules import estimate, lower_bound, schedule
+from tcgpu import records
 from tcgpu.datasets import published
 from tcgpu.kernels import order_costs
 from tcgpu.kernels.chatterjee.chunks import split
@@ -589,8 +590,41 @@ def per_dollar():
     return found
 
 
+def sweep_curves() -> list[sweep.Curve]:
+    """Return the chart's curves: of the estimates for a GPU of what was recorded on it, of the report, of each GPU."""
+    estimated = reference("curve")
+    gpu = estimated[0]["gpu_name"]
+    return [
+        sweep.Curve(gpu, sweep.ESTIMATED, speedup_curve(estimated, sweep.REPORT_COLUMNS, key="estimated_ms")),
+        sweep.Curve("Tesla T4", sweep.PUBLISHED, sweep.published_speedups()),
+        *(
+            sweep.Curve(gpu, sweep.MEASURED, speedup_curve(rows, sweep.REPORT_COLUMNS))
+            for gpu, rows in records.records("sweep").items()
+        ),
+    ]
+
+
+def speedup_curve(rows, columns, *, order="natural", key="kernel_ms"):
+    """How much faster `column_block` is than `naive` in the record "sweep": [(nonzeros per column, speedup)].
+
+    columns: how many it takes at a time: 1, 27, or "fitting", as many as give every thread a nonzero.
+    """
+    shared = dict(edge_times(rows, "column_block", columns, order=order, key=key))
+    return [(x, simple / shared[x]) for x, simple in edge_times(rows, "naive", order=order, key=key) if x in shared]
+
+
+def edge_times(rows, method, columns=None, *, order="natural", key="kernel_ms"):
+    """The time of a method for each edge in the record "sweep": [(nonzeros per column, nanoseconds an edge)]."""
+    points = []
+    for row in rows:
+        knob = records.fitting_columns(row["nonzeros_per_column"]) if columns == "fitting" else columns
+        if (row["method"], row["order"]) == (method, order) and json.loads(row["knobs"]).get("columns") == knob:
+            points.append((row["nonzeros_per_column"], row[key] * 1e6 / row["edges"]))
+    return sorted(points)
+
+
 def describe_sweep(curves, near=1.5):
-    """How well the estimated curve of `sweep.sweep_curves` agrees with the measured one of its GPU: sentences.
+    """How well the estimated curve of `sweep_curves` agrees with the measured one of its GPU: sentences.
 
     near: the factor up to which they agree.
     """

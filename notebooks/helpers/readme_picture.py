@@ -23,7 +23,7 @@ NUMBERS = ".//{http://purl.org/dc/elements/1.1/}description"  # the element of t
 
 def draw(path):
     """Draw the picture. The same records give the same file: no date, and constant names of its parts."""
-    curves = sweep.sweep_curves()
+    curves = measured.sweep_curves()
     figure = sweep.draw_sweep(curves)
     with matplotlib.rc_context({"svg.hashsalt": "tcgpu"}):
         figure.savefig(path, metadata={"Description": sweep.points_of(curves).csv(), "Date": None, "Creator": None})

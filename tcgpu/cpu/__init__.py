@@ -17,11 +17,6 @@ runs that design (`counting`):
                                                                edges between long columns are put off, sorted by v, and
                                                                looked up in bitmaps of the columns of v
 
-Speed on two cores, relative to "hubs" without hubs: "short" is 2.4 times as fast on a mesh, 1.6 on roads and 1.3 on a
-Delaunay triangulation. Relative to that as it was when it only looked up rows in bitmaps: "words" 3.2 times on
-overlapping cliques; "hubs" 3.7 times on R-MAT scale 18 in degree order. On other graphs each design is slower than the
-best: "words" a fifth as fast as "short" on roads, "short" a 20th of "words" on cliques, "words" 0.6 of "hubs" on R-MAT.
-
 `per_vertex` finds triangles per vertex, per edge and one by one. It ANDs whole neighbourhoods where a graph is dense or
 neighbours have close numbers (`neighbourhoods`); elsewhere it intersects columns as a count does, or per edge looks up
 wedges, which pays where most edges are in many triangles. `edges` describes a part of a graph. `cleaning`

@@ -10,7 +10,7 @@ are written over its keys. They are copied only if duplicates leave gaps between
     column = min(u, v), row = max(u, v), direction = 1 where u > v; a row number has `bits` bits
 
 Keys have 32 bits if that is enough, else 64. If the vertices get other numbers, the first pass looks these up and keeps
-them for the second.
+them for the second. What the functions take and return, those of the same names in `tcgpu.clean` say.
 """
 
 import numpy as np
@@ -30,7 +30,6 @@ U32 = np.uint32
 
 
 def min_max(u, v):
-    """The smallest and the largest number in two arrays of equal length, int32 or int64; (0, -1) if they are empty."""
     if u.size == 0:
         return 0, -1
     bounds = np.empty((shares(u.size), 2), np.int64)
@@ -39,11 +38,6 @@ def min_max(u, v):
 
 
 def clean_columns(u, v, n, rank=None):
-    """The CleanColumns of the graph with edges `u[k] - v[k]` on vertices 0..n-1.
-
-    `u` and `v` are contiguous arrays of one type, int32 or int64, with all numbers in 0..n-1 (see `min_max`). If
-    `rank` is given, vertex v gets the number `rank[v]` at once, which saves a second sort.
-    """
     rank = np.empty(0, np.int32) if rank is None else rank
     layout = _key_layout(u.size, n)
     keys, bounds = _partitioned(_count_edges, (locked(u), locked(v), locked(rank)), u.size, n, *layout)
@@ -51,7 +45,6 @@ def clean_columns(u, v, n, rank=None):
 
 
 def moved_columns(col_ptr, row_idx, rank):
-    """The CleanColumns of the same graph in which vertex v has the number `rank[v]`."""
     edges, n = row_idx.size, rank.size
     layout = _key_layout(edges, n)
     keys, bounds = _partitioned(_count_moved, (col_ptr, row_idx, locked(rank)), edges, n, *layout)
@@ -59,19 +52,16 @@ def moved_columns(col_ptr, row_idx, rank):
 
 
 def column_of_each(col_ptr, m):
-    """The column of each of the m nonzeros (int32)."""
     col_of = np.empty(m, np.int32)
     run_threads(_column_of_each, col_ptr, col_of, workers=shares(m))
     return col_of
 
 
 def occurrences(n, *lists):
-    """How often each of 0..n-1 occurs in one or more lists (int32)."""
     return _counted(n, lists, None, np.empty(n, np.int32))
 
 
 def degrees(col_ptr, row_idx):
-    """The number of neighbours of each vertex (int64): the length of its column and of its row."""
     n = col_ptr.size - 1
     return _counted(n, (row_idx,), col_ptr, np.empty(n, np.int64))
 
@@ -90,7 +80,6 @@ def _counted(n, lists, col_ptr, total):
 
 
 def adjacency(col_ptr, row_idx, degree):
-    """The sorted neighbours of each vertex as CSR `(indptr, indices)`: the smaller ones, then those of its column."""
     indptr = running_sums(degree)
     indices = np.empty(2 * row_idx.size, np.int32)
     queue = np.zeros(1, np.int64)
@@ -100,7 +89,6 @@ def adjacency(col_ptr, row_idx, degree):
 
 
 def rank_by_degree(degree):
-    """`rank[v]`, the number of vertex v by ascending degree; vertices of equal degree keep their order."""
     degree = locked(degree)
     n, workers = degree.size, threads() if degree.size >= MANY else 1
     kinds = min(min_max(degree, degree)[1] + 1, HIGH_DEGREE) + 1  # each low degree, and all high ones
@@ -114,7 +102,6 @@ def rank_by_degree(degree):
 
 
 def rank_by_bfs(indptr, indices):
-    """`rank[v]`, when a breadth-first search reaches v from vertex 0, or else from the first vertex not yet reached."""
     rank = np.full(indptr.size - 1, -1, np.int32)
     queue, reached = np.zeros(1, np.int64), np.empty(rank.size, np.int32)
     run_threads(_rank_by_bfs, indptr, indices, queue, reached, rank, workers=1, queue=stoppable(queue, indices.size))
@@ -122,7 +109,6 @@ def rank_by_bfs(indptr, indices):
 
 
 def first_invalid_column(col_ptr, row_idx):
-    """The first column that is not strictly ascending with all rows between the column's number and n, or -1."""
     found = np.full(shares(max(row_idx.size, col_ptr.size)), -1, np.int64)
     run_threads(_first_invalid_column, col_ptr, row_idx, found, workers=found.size)
     found = found[found >= 0]

@@ -1,7 +1,8 @@
 """Number the ids of vertices, any 64-bit integers, as 0..n-1.
 
 If the ids are close together, a table with a bit for each integer between the smallest and the largest marks those that
-occur; the vertex of an id is the number of marks before it. Otherwise the ids are sorted and looked up.
+occur; the vertex of an id is the number of marks before it. Otherwise the ids are sorted and looked up. `compact` takes
+and returns what that of `tcgpu.clean` does.
 """
 
 import numpy as np
@@ -16,12 +17,6 @@ MAX_SPAN = 1 << 24  # and always this many
 
 
 def compact(u, v):
-    """Number the ids that occur in two arrays in ascending order: `(u, v, n, ids)`.
-
-    u, v: the ends of edges, contiguous arrays of one type, int32 or int64; ids may be negative. Returns both ends as
-    vertices (int32), the number of vertices, and the id of each vertex (int64), or None if every id is the vertex
-    itself.
-    """
     low, high = min_max(u, v)
     span = high - low + 1
     if span > MAX_SPAN_PER_EDGE * u.size + MAX_SPAN:

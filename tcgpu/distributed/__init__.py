@@ -1,16 +1,4 @@
-"""Counting one graph in parts of about equal work: on a device that is too small for it, or by many workers.
-
-cut            graphs into parts
-journal        counts parts; a file of those that are done, for a count to resume from
-device_parts   counts parts on a GPU or in the simulator; part_tally adds their triangles to edges or vertices
-worker         counts a part, alone or for an executor
-stream         counts all parts on one device, one after the other
-executors      the workers of an executor; our own pools of threads and processes, which `tcgpu.worker_process` starts
-shared_arrays  a file through which processes share a graph
-pool           counts all parts by the workers of an executor
-division       counts raw edges by several GPUs, none of which has the whole graph; dask_members by Dask's workers
-divided        the steps of one of these GPUs; groups exchange arrays of their devices
-"""
+"""Counting one graph in parts of about equal work: on a device that is too small for it, or by many workers."""
 
 from typing import Any
 

@@ -30,18 +30,9 @@ from unittest.mock import patch
 import numpy as np
 
 from tcgpu.cpu_costs import MANY_KERNELS
+from tcgpu.engines import kernel_language
 from tcgpu.engines.cache_folder import cache_folder, read, say_compiling, writable, write
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.engines.kernel_language import (
-    CallersFunction,
-    DeviceFunction,
-    compiled_tree,
-    is_cuda,
-    names_of,
-    parameters,
-    refuse_recursion,
-    source_tree,
-)
 from tcgpu.engines.meaning import all_names, meaning
 
 log = logging.getLogger("tcgpu")
@@ -206,7 +197,7 @@ def compiled(function, signature, capability, most_threads=None):
     ptx = to_ptx(code, capability)
     entry, widths = re.search(r"\.entry\s+(\S+?)\s*\((.*?)\)", ptx, re.DOTALL).groups()
     found = [int(bits) for bits in re.findall(r"\.param\s+\.[a-z](\d+)", widths)]
-    expected = [bits for parameter in parameters(signature) for bits in parameter.bits]
+    expected = [bits for parameter in kernel_language.parameters(signature) for bits in parameter.bits]
     if found != expected:
         raise CompilerError(
             f"numba-cuda {version('numba-cuda')} compiles {function.__name__} for arguments of {found} bits, and tcgpu "
@@ -322,10 +313,10 @@ def for_numba(function):
     """The function for numba-cuda: with Numba's objects for those of `kernel_language`, and integers as in NumPy."""
     numba_cuda()
     operations = importlib.import_module("tcgpu.engines.integer_operations")
-    tree, rewriting = source_tree(function), operations.CompiledIntegers(function)
-    code = compiled_tree(rewriting.visit(tree), function)
+    tree, rewriting = kernel_language.source_tree(function), operations.CompiledIntegers(function)
+    code = kernel_language.compiled_tree(rewriting.visit(tree), function)
     used = {*all_names(code), "__builtins__", "__name__", "__file__"}
-    names = {name: _numbas(value) for name, value in names_of(function).items() if name in used}
+    names = {name: _numbas(value) for name, value in kernel_language.names_of(function).items() if name in used}
     names |= {name: operations.helper(*what) for name, what in rewriting.helpers.items()} | {"__uint32": np.uint32}
     return FunctionType(code, names, function.__name__, function.__defaults__)
 
@@ -336,9 +327,9 @@ def _numba_device_function(function):
 
 
 def _numbas(value):
-    if isinstance(value, CallersFunction):
-        refuse_recursion(value.function)
+    if isinstance(value, kernel_language.CallersFunction):
+        kernel_language.refuse_recursion(value.function)
         return numba_cuda().jit(device=True)(value.function)
-    if isinstance(value, DeviceFunction):
+    if isinstance(value, kernel_language.DeviceFunction):
         return _numba_device_function(value.py_func)
-    return numba_cuda() if is_cuda(value) else value
+    return numba_cuda() if kernel_language.is_cuda(value) else value

@@ -20,16 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu.engines import kernel_language
 from tcgpu.engines.integers import SIMULATED_NAMES, SimulatedIntegers, typed_int
-from tcgpu.engines.kernel_language import (
-    KernelTransformer,
-    compiled_tree,
-    is_cuda,
-    is_device_function,
-    names_of,
-    refuse_recursion,
-    source_tree,
-)
 from tcgpu.errors import KernelError
 from tcgpu.progress import pulse
 
@@ -393,15 +385,15 @@ class Block:
 
 def simulated(function, stand_in):
     """A kernel or device function in which `cuda` is `stand_in`; a generator function if it waits for threads."""
-    code, names = _rewritten(function, stand_in.rewriting), names_of(function)
+    code, names = _rewritten(function, stand_in.rewriting), kernel_language.names_of(function)
     names.update(SIMULATED_NAMES)
     names[STAND_IN] = stand_in
     for name, value in names.items():
-        if is_cuda(value):
+        if kernel_language.is_cuda(value):
             names[name] = stand_in
         elif type(value).__name__ in ("Integer", "Float"):  # a type of Numba's, which a user's kernel may use
             names[name] = getattr(np, value.name)
-        elif is_device_function(value) and name in code.co_names:
+        elif kernel_language.is_device_function(value) and name in code.co_names:
             names[name] = simulated(value.py_func, stand_in)
     return FunctionType(code, names, function.__name__, tuple(map(typed_int, function.__defaults__ or ())))
 
@@ -409,15 +401,15 @@ def simulated(function, stand_in):
 @cache
 def _rewritten(function, rewriting) -> CodeType:
     """The code of the function with typed integers, rewritten by `YieldWhereItWaits` or a subclass."""
-    refuse_recursion(function)
-    tree = source_tree(function)
+    kernel_language.refuse_recursion(function)
+    tree = kernel_language.source_tree(function)
     definition = tree.body[0]
     SimulatedIntegers(function).visit(definition)
     rewriting(function).visit(definition)
-    return compiled_tree(tree, function)
+    return kernel_language.compiled_tree(tree, function)
 
 
-class YieldWhereItWaits(KernelTransformer):
+class YieldWhereItWaits(kernel_language.KernelTransformer):
     """Makes each call that waits for other threads a `yield`."""
 
     def visit_Call(self, call):

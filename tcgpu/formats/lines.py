@@ -3,30 +3,7 @@
 import numpy as np
 
 from tcgpu.engines.native import jit, uncounted
-from tcgpu.formats.kinds import (
-    BINARY,
-    DIVIDER,
-    EDGE,
-    EDGES,
-    ENTRIES,
-    FAULT,
-    FAULT_AT,
-    FIRST_WIDTH,
-    MALFORMED,
-    NARROW_LINES,
-    NEGATIVE,
-    NEWLINE,
-    NO_VALUE,
-    NOTHING,
-    OUT_OF_RANGE,
-    SPACE,
-    TOO_WIDE,
-    UNEVEN,
-    WHOLE_AT,
-    WHOLE_LINES,
-    WHOLE_WIDTH,
-    ZERO,
-)  # fmt: skip
+from tcgpu.formats import kinds
 
 U64 = np.uint64
 TAB, RETURN = 9, 13
@@ -43,47 +20,47 @@ def scan_rows(worker, workers, data, bounds, starts, found, low, count, loose, v
         first_width = whole_width = whole_lines = narrow_lines = 0
         at = bounds[chunk]
         while at < bounds[chunk + 1]:
-            kind, x, y, following = NOTHING, U64(0), U64(0), at
+            kind, x, y, following = kinds.NOTHING, U64(0), U64(0), at
             width, whole = 2, True
             if not (delimiter or values):
                 kind, x, y, following = _plain_row(data, at, loose)
-            if kind == NOTHING:
+            if kind == kinds.NOTHING:
                 kind, x, y, following, width, whole = _row(data, at, loose, values, a, b, delimiter)
             x -= low  # a number below `low` becomes a very large one
             y -= low
-            if kind == EDGE and (x >= count or y >= count):
-                kind = OUT_OF_RANGE
-            if kind == EDGE and loose:
+            if kind == kinds.EDGE and (x >= count or y >= count):
+                kind = kinds.OUT_OF_RANGE
+            if kind == kinds.EDGE and loose:
                 if widest and width > widest:
-                    kind = TOO_WIDE
+                    kind = kinds.TOO_WIDE
                 elif whole:
                     if whole_width == 0:
                         whole_width = width
-                        found[chunk, WHOLE_AT] = at
+                        found[chunk, kinds.WHOLE_AT] = at
                     elif whole_width != width:
-                        kind = UNEVEN
+                        kind = kinds.UNEVEN
                     whole_lines += 1
                 narrow_lines += width == 2
                 if entries == 0:
                     first_width = width
-            if kind == EDGE:
+            if kind == kinds.EDGE:
                 u[U64(put)] = x
                 v[U64(put)] = y
                 put += 1
                 entries += 1
-            elif kind == ZERO:
+            elif kind == kinds.ZERO:
                 entries += 1
-            elif kind != NOTHING:
-                found[chunk, FAULT_AT] = at
-                found[chunk, FAULT] = kind
+            elif kind != kinds.NOTHING:
+                found[chunk, kinds.FAULT_AT] = at
+                found[chunk, kinds.FAULT] = kind
                 break
             at = following
-        found[chunk, EDGES] = put - starts[chunk]
-        found[chunk, ENTRIES] = entries
-        found[chunk, WHOLE_WIDTH] = whole_width
-        found[chunk, WHOLE_LINES] = whole_lines
-        found[chunk, NARROW_LINES] = narrow_lines
-        found[chunk, FIRST_WIDTH] = first_width
+        found[chunk, kinds.EDGES] = put - starts[chunk]
+        found[chunk, kinds.ENTRIES] = entries
+        found[chunk, kinds.WHOLE_WIDTH] = whole_width
+        found[chunk, kinds.WHOLE_LINES] = whole_lines
+        found[chunk, kinds.NARROW_LINES] = narrow_lines
+        found[chunk, kinds.FIRST_WIDTH] = first_width
 
 
 @jit
@@ -91,10 +68,10 @@ def _plain_row(data, p, loose):
     """As `_row` for what most lines of most files are, a number, one separator, a number; NOTHING for other lines."""
     x, q = _number(data, p)
     between = data[U64(q)]
-    if q == p or not (between == TAB or between == SPACE or loose and (between == COMMA or between == SEMICOLON)):
-        return NOTHING, x, x, p
+    if q == p or not (between == TAB or between == kinds.SPACE or loose and (between == COMMA or between == SEMICOLON)):
+        return kinds.NOTHING, x, x, p
     y, end = _number(data, q + 1)
-    return (EDGE if end > q + 1 and data[U64(end)] == NEWLINE else NOTHING), x, y, end + 1
+    return (kinds.EDGE if end > q + 1 and data[U64(end)] == kinds.NEWLINE else kinds.NOTHING), x, y, end + 1
 
 
 @jit
@@ -108,11 +85,11 @@ def _row(data, p, loose, values, a, b, delimiter):
     none = U64(0)
     q = _after_blanks(data, p)
     if _ends_line(data, q) or _is_comment(data, q, loose):
-        kind = DIVIDER if data[U64(q)] == HASH and _is_divider(data, q) else NOTHING
+        kind = kinds.DIVIDER if data[U64(q)] == HASH and _is_divider(data, q) else kinds.NOTHING
         return kind, none, none, _end_of_line(data, q) + 1, 0, False
     named = delimiter != 0
     if named:  # a tab at the beginning ends an empty cell, unless blanks are the delimiter
-        p = _skip_cells(data, q if delimiter == SPACE else p, delimiter, a)
+        p = _skip_cells(data, q if delimiter == kinds.SPACE else p, delimiter, a)
     else:
         p = q
     x, q = _cell(data, p, loose)
@@ -123,7 +100,7 @@ def _row(data, p, loose, values, a, b, delimiter):
     else:
         delimiter, p = _separator(data, q, loose)
     if p == q:
-        return MALFORMED, none, none, p, 0, False
+        return kinds.MALFORMED, none, none, p, 0, False
     y, q = _cell(data, p, loose)
     if q == p:
         return _fault(data, p), none, none, p, 0, False
@@ -133,26 +110,26 @@ def _row(data, p, loose, values, a, b, delimiter):
         q = _after_blanks(data, p)
         value, end = _value(data, q)
         if q == p or value < 0:
-            return NO_VALUE, none, none, p, 0, False
+            return kinds.NO_VALUE, none, none, p, 0, False
         zeros += value == 0
         p = end
     _, q = _separator(data, p, loose)
     if not (_ends_cell(data, p, delimiter) if named else q > p or _ends_line(data, p)):
-        return MALFORMED, none, none, p, 0, False
+        return kinds.MALFORMED, none, none, p, 0, False
     p = q
     width = column = b + 1
     whole = not named
     while not _ends_line(data, p):
         column += 1
         _, q = _number(data, p)
-        whole &= q > p and (data[U64(q)] <= SPACE or data[U64(q)] == delimiter)
+        whole &= q > p and (data[U64(q)] <= kinds.SPACE or data[U64(q)] == delimiter)
         q = _end_of_cell(data, q, delimiter)
-        if data[U64(q)] < SPACE and data[U64(q)] != TAB and not _ends_line(data, q):
-            return BINARY, none, none, q, 0, False
+        if data[U64(q)] < kinds.SPACE and data[U64(q)] != TAB and not _ends_line(data, q):
+            return kinds.BINARY, none, none, q, 0, False
         if q > p:
             width = column
         p = q if _ends_line(data, q) else _after_blanks(data, q + 1)
-    return (ZERO if values and zeros == values else EDGE), x, y, _end_of_line(data, p) + 1, width, whole
+    return (kinds.ZERO if values and zeros == values else kinds.EDGE), x, y, _end_of_line(data, p) + 1, width, whole
 
 
 # ---------------------------------------------------------------------------------------------------- cells and numbers
@@ -196,12 +173,12 @@ def _value(data, p):
     if digits == 0:
         word = U64(0)  # up to eight letters, in lower case
         first = p
-        while data[U64(p)] > SPACE:
-            word = word << U64(8) | U64(data[U64(p)] | SPACE)
+        while data[U64(p)] > kinds.SPACE:
+            word = word << U64(8) | U64(data[U64(p)] | kinds.SPACE)
             p += 1
         special = dots == 0 and p - first <= 8 and (word == NAN or word == INF or word == INFINITY)
         return (2 if special else -1), p
-    if data[U64(p)] | SPACE == 101:  # e
+    if data[U64(p)] | kinds.SPACE == 101:  # e
         p += 1
         if data[U64(p)] == PLUS or data[U64(p)] == MINUS:
             p += 1
@@ -216,14 +193,14 @@ def _value(data, p):
 def _fault(data, p):
     """Why there is no number at `p`."""
     if data[U64(p)] == MINUS and 48 <= data[U64(p + 1)] <= 57:
-        return NEGATIVE
-    return BINARY if data[U64(p)] < TAB or data[U64(p)] > 126 else MALFORMED
+        return kinds.NEGATIVE
+    return kinds.BINARY if data[U64(p)] < TAB or data[U64(p)] > 126 else kinds.MALFORMED
 
 
 @jit
-def _after_blanks(data, p, delimiter=SPACE):
+def _after_blanks(data, p, delimiter=kinds.SPACE):
     """Skip spaces, and tabs unless they are the delimiter."""
-    while data[U64(p)] == SPACE or (data[U64(p)] == TAB and delimiter != TAB):
+    while data[U64(p)] == kinds.SPACE or (data[U64(p)] == TAB and delimiter != TAB):
         p += 1
     return p
 
@@ -231,8 +208,8 @@ def _after_blanks(data, p, delimiter=SPACE):
 @jit
 def _separator(data, p, loose):
     """What separates the cell that ends at `p` from the next: COMMA, SEMICOLON, TAB or SPACE; and where that starts."""
-    found = np.int64(SPACE)
-    while data[U64(p)] == SPACE or data[U64(p)] == TAB:
+    found = np.int64(kinds.SPACE)
+    while data[U64(p)] == kinds.SPACE or data[U64(p)] == TAB:
         found = TAB if data[U64(p)] == TAB else found
         p += 1
     if loose and (data[U64(p)] == COMMA or data[U64(p)] == SEMICOLON):
@@ -242,21 +219,21 @@ def _separator(data, p, loose):
 
 @jit
 def _is_delimiter(data, p, delimiter):
-    return data[U64(p)] == delimiter or (delimiter == SPACE and data[U64(p)] == TAB)
+    return data[U64(p)] == delimiter or (delimiter == kinds.SPACE and data[U64(p)] == TAB)
 
 
 @jit
 def _ends_cell(data, p, delimiter):
     """Whether nothing but blanks is between `p` and the end of the cell."""
     q = _after_blanks(data, p, delimiter)
-    return _ends_line(data, q) or _is_delimiter(data, q, delimiter) or (delimiter == SPACE and q > p)
+    return _ends_line(data, q) or _is_delimiter(data, q, delimiter) or (delimiter == kinds.SPACE and q > p)
 
 
 @jit
 def _end_of_cell(data, p, delimiter):
     """The next delimiter outside quotes, end of line or byte that is no text."""
     quoted = False
-    while data[U64(p)] >= SPACE or data[U64(p)] == TAB:
+    while data[U64(p)] >= kinds.SPACE or data[U64(p)] == TAB:
         if not quoted and _is_delimiter(data, p, delimiter):
             break
         quoted ^= data[U64(p)] == QUOTE
@@ -277,12 +254,12 @@ def _skip_cells(data, p, delimiter, count):
 
 @jit
 def _ends_line(data, p):
-    return data[U64(p)] == NEWLINE or (data[U64(p)] == RETURN and data[U64(p + 1)] == NEWLINE)
+    return data[U64(p)] == kinds.NEWLINE or (data[U64(p)] == RETURN and data[U64(p + 1)] == kinds.NEWLINE)
 
 
 @jit
 def _end_of_line(data, p):
-    while data[U64(p)] != NEWLINE:
+    while data[U64(p)] != kinds.NEWLINE:
         p += 1
     return p
 
@@ -315,7 +292,7 @@ def format_lines(ends, numbers, base, separator, out):
             put += 1
             k += 1
         put -= put > begin  # the newline replaces the last separator
-        out[U64(put)] = NEWLINE
+        out[U64(put)] = kinds.NEWLINE
         put += 1
     return put
 

@@ -10,14 +10,6 @@
 The kernels are not changed for it: their source is instrumented before it runs (`rewriting`), and what lanes do is
 grouped into steps and requests of warps by the rules of the hardware (`recorder`, `events`), which
 `benchmarks/trace.py` compares with the counters of a GPU. From those the model of `tcgpu.estimate` estimates times.
-
-checking       is a method right? (`tcgpu.check`); simulation runs a kernel alone (`tcgpu.simulate`)
-faults         what a launch must not do; with shadow_memory and races
-mistakes       Python that no GPU runs; what exceptions in a kernel mean
-rewriting      makes a kernel report what it does, and lanes runs it, once for all who want to know: recorder and events
-               put that together, result and pictures show it; shadow_memory checks it
-estimates      times from samples (`tcgpu.estimate`): sampling, set_up, demand, caches, gpus, task_loops
-trace_file, web_page        a trace as a file, and as a page
 """
 
 from collections.abc import Iterable, Sequence

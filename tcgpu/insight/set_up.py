@@ -36,7 +36,7 @@ class HostGraph(DeviceGraph):
 
     @cached_property
     def order_costs(self):
-        """As `edge_sums.costs_of_edges` finds them on a device."""
+        """As `edge_sums.describe_edges` finds them on a device."""
         stride = min(edge_sums.MOST_STRIDE, max(1, self.m // edge_sums.SAMPLED))
         found = costs_of_orders(self, stride, stride)
         if stride > 1 and found.best() == "natural" and found.may_miss():

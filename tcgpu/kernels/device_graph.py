@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tcgpu import clean
 from tcgpu.arrays import locked, unmasked
 from tcgpu.engines import runtime
 from tcgpu.foreign_graphs import check_relabel
@@ -23,7 +22,7 @@ from tcgpu.graph import (
     GraphError,
     Order,
     as_graph,
-    check_sparse,
+    check_inferred,
     checked_marks,
     edge_arrays,
     known_count,
@@ -335,11 +334,8 @@ def vertices_of(low, high, n, edges):
     if low < 0 or high >= n:
         wrong = low if low < 0 else high
         raise GraphError(f"vertices are numbered from 0 to n - 1 = {n - 1:,}; the edges have {wrong:,}")
-    if n > clean.MAX_VERTICES:
-        hint = "; relabel=True numbers those that occur" if inferred else ""
-        raise GraphError(f"{n:,} vertices are more than {clean.MAX_VERTICES:,}, the most there can be{hint}")
     if inferred:
-        check_sparse(n, edges)
+        check_inferred(n, edges)
     return n
 
 

@@ -568,8 +568,3 @@ def degrees_of_pieces(pieces, n):
         ranges = min(MOST_DEGREE_RANGES, max(1, n // DEGREE_RANGE)) if u.size >= FEW_A_VERTEX * n else 1
         _by_ranges(count_degrees, ranges, n, (u, v, degrees), bits, DEGREE_BYTES << bits)
     return degrees
-
-
-def costs_of_edges(u, v, n):
-    """The OrderCosts of edges in two device arrays."""
-    return describe_edges(u, v, n)[0]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from matplotlib.patheffects import withStroke
 
-from tcgpu import datasets, records
+from tcgpu import datasets
 from tcgpu.figures import LOOKS, axes, plain_ticks
 from tcgpu.records import Rows
 
@@ -31,20 +31,6 @@ class Curve(NamedTuple):
 def published_speedups() -> list[tuple[float, float]]:
     """Return the report's four graphs: [(nonzeros per column, speedup)]."""
     return sorted((row["edges"] / row["vertices"], row["speedup"]) for row in datasets.published("report_matrices"))
-
-
-def sweep_curves() -> list[Curve]:
-    """Return the chart's curves: of the estimates for a GPU of what was recorded on it, of the report, of each GPU."""
-    estimated = records.reference("curve")
-    gpu = estimated[0]["gpu_name"]
-    return [
-        Curve(gpu, ESTIMATED, records.speedup_curve(estimated, REPORT_COLUMNS, key="estimated_ms")),
-        Curve("Tesla T4", PUBLISHED, published_speedups()),
-        *(
-            Curve(gpu, MEASURED, records.speedup_curve(rows, REPORT_COLUMNS))
-            for gpu, rows in records.records("sweep").items()
-        ),
-    ]
 
 
 def points_of(curves, quantity="speedup") -> Rows:

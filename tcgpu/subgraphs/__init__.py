@@ -1,12 +1,4 @@
-"""Subgraphs beyond the count of triangles: of four vertices, cliques, sets of k vertices, triangles with values.
-
-of_k_vertices   cliques, connected and independent sets of k vertices (`count_subgraphs`, `cliques`)
-four_vertices   the subgraphs and orbits of up to four vertices (`motifs`), with four_at_edges, cycles and cliques of
-                four vertices at each edge
-reductions      calls a function of the caller for each triangle (`reduce_triangles`), on all cores of a CPU; its sums
-                are exact_sums
-on_device       what kernels enumerate for these: cliques, cycles, tiles, and triangle_sums, with add_exactly
-"""
+"""Subgraphs beyond the count of triangles: of four vertices, cliques, sets of k vertices, triangles with values."""
 
 from collections.abc import Callable
 from typing import Any, Literal, Unpack

@@ -1,10 +1,4 @@
-"""k-trusses and truss numbers: edges are peeled off, those in the fewest triangles first.
-
-peeling         by kernels, round by round
-native_peeling  by all cores of a CPU, level by level
-dense_truss     the same of dense graphs, from rows of bits
-small_truss     by NumPy
-"""
+"""k-trusses and truss numbers: edges are peeled off, those in the fewest triangles first."""
 
 from contextlib import nullcontext
 from importlib import import_module

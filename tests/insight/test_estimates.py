@@ -9,6 +9,7 @@ import pytest
 from sampling import share
 
 import tcgpu
+from helpers import measured
 from tcgpu import records
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel
@@ -519,7 +520,7 @@ class TestTheReportsT4:
 @pytest.mark.parametrize("nonzeros", share([1, 4, 16], "full"))
 def test_a_sweep_of_a_full_gpu_follows_the_record(nonzeros):
     """Speedup of column_block over naive: the record is of 8.4 million edges, the estimate of 10,000."""
-    recorded = dict(records.speedup_curve(records.records("sweep")["NVIDIA H200"], 27))[nonzeros]
+    recorded = dict(measured.speedup_curve(records.records("sweep")["NVIDIA H200"], 27))[nonzeros]
     graph = tcgpu.generate.by_nonzeros(10_000, nonzeros)
     naive, blocks = tcgpu.estimate(graph, ["naive", "column_block"], fill=True, lane_steps=100_000)
     assert recorded / 1.5 < naive.ms / blocks.ms < recorded * 1.5

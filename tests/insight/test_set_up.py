@@ -109,7 +109,7 @@ def test_sums_by_which_an_order_is_chosen(graph, limits, monkeypatch):
         monkeypatch.setattr(edge_sums, name, limit)
     monkeypatch.setattr(set_up, "PART", 320)  # whole warps
     with runtime.using("sim"):
-        expected = edge_sums.costs_of_edges(graph.row_idx, graph.col_of, graph.n)
+        expected, *_ = edge_sums.describe_edges(graph.row_idx, graph.col_of, graph.n)
         assert set_up.prepare(METHODS["adaptive"], graph, "natural").order_costs == expected
 
 

@@ -18,6 +18,7 @@ import pytest
 from sampling import share
 
 import tcgpu
+from helpers import measured
 from tcgpu import datasets, records
 from tcgpu.generators import GENERATORS
 from tcgpu.hardware import timed_engine
@@ -1017,17 +1018,17 @@ def test_a_recorded_sweep_is_drawn_in_the_picked_order(explore):
     turn_to(explorer, explorer.sweep)
     rows = records.records("sweep")[explorer.sweep.machine.value]
     assert explorer.sweep.machine.value == records.REFERENCE_GPU
-    assert explorer.sweep.recorded_curves() == {"column_block": records.speedup_curve(rows, 27)}
+    assert explorer.sweep.recorded_curves() == {"column_block": measured.speedup_curve(rows, 27)}
     explorer.engine.value, explorer.sweep.way.value = "gpu", sweep_page.RUN
     explorer.sweep.limits.value = (1, 64)  # fewer were set for the simulator
     both = explorer.sweep.recorded_curves()
-    assert both.pop("column_block columns=fitting") == records.speedup_curve(rows, "fitting") and len(both) == 1
+    assert both.pop("column_block columns=fitting") == measured.speedup_curve(rows, "fitting") and len(both) == 1
     explorer.methods.knobs["column_block"]["columns"].value = "1"  # the record is of the launch that is picked
-    assert list(explorer.sweep.recorded_curves().values()) == [records.speedup_curve(rows, 1)]
+    assert list(explorer.sweep.recorded_curves().values()) == [measured.speedup_curve(rows, 1)]
     explorer.graphs.order.value = "degree"
-    assert list(explorer.sweep.recorded_curves().values()) == [records.speedup_curve(rows, 1, order="degree")]
+    assert list(explorer.sweep.recorded_curves().values()) == [measured.speedup_curve(rows, 1, order="degree")]
     explorer.sweep.quantity.value = sweep_page.EDGE_TIME
-    assert explorer.sweep.recorded_curves()["naive"] == records.edge_times(rows, "naive", order="degree")
+    assert explorer.sweep.recorded_curves()["naive"] == measured.edge_times(rows, "naive", order="degree")
     explorer.sweep.machine.value = "none"
     assert explorer.sweep.recorded_curves() == {}
 
@@ -1105,7 +1106,7 @@ def recorded(explore):
 
 def test_a_sweep_opens_with_the_estimates_on_record(recorded):
     page = recorded.sweep
-    estimated = dict(records.speedup_curve(records.records("curve")[page.gpu.value], 27, key="estimated_ms"))
+    estimated = dict(measured.speedup_curve(records.records("curve")[page.gpu.value], 27, key="estimated_ms"))
     assert page.edges.value == 8_388_608 and recorded.rows == []
     assert dict(page.curves()["column_block"]) == pytest.approx(estimated) and max(estimated) == 64
     points = csv.DictReader(io.StringIO(saved(page.chart)["tcgpu-sweep-curves.csv"].decode()))

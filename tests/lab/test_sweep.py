@@ -9,6 +9,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 from recorded import SWEEP
 
+from helpers import measured
 from tcgpu import records
 from tcgpu.figures import LOOKS
 from tcgpu.insight.pictures import ACTIVITIES
@@ -41,12 +42,21 @@ def test_the_report_gained_with_nonzeros_per_column():
     ]
 
 
+def test_curves_are_of_one_number_of_columns():
+    assert measured.speedup_curve(SWEEP, 1) == [(4.0, 0.25)]
+    assert measured.speedup_curve(SWEEP, 27) == [(4.0, 0.5)]
+    assert measured.speedup_curve(SWEEP, "fitting") == [(4.0, 1.0), (64.0, 3.0)]
+    assert measured.speedup_curve(SWEEP, 1, order="degree") == []
+    assert measured.edge_times(SWEEP, "naive") == [(4.0, 10_000.0), (64.0, 90_000.0)]
+    assert measured.edge_times(SWEEP, "column_block", 27) == [(4.0, 20_000.0)]
+
+
 def test_the_curves_are_the_estimate_the_report_and_every_record(monkeypatch):
     estimated = [row | {"gpu_name": "ACME 3", "estimated_ms": row["kernel_ms"], "kernel_ms": 1} for row in SWEEP]
     found = {"sweep": {"ACME 1": SWEEP, "ACME 2": SWEEP}, "curve": {"ACME 3": estimated}}
     monkeypatch.setattr(records, "records", found.__getitem__)
     points = [(4.0, 0.5)]
-    assert sweep.sweep_curves() == [
+    assert measured.sweep_curves() == [
         ("ACME 3", ESTIMATED, points),
         ("Tesla T4", PUBLISHED, sweep.published_speedups()),
         ("ACME 1", MEASURED, points),
@@ -57,8 +67,8 @@ def test_the_curves_are_the_estimate_the_report_and_every_record(monkeypatch):
 def test_the_recorded_estimate_agrees_with_what_was_measured():
     """Of the same launches of the same graphs."""
     rows = records.reference("curve")
-    took, found = (dict(records.speedup_curve(rows, 27, key=key)) for key in ("kernel_ms", "estimated_ms"))
-    assert took == dict(records.speedup_curve(records.records("sweep")[rows[0]["gpu_name"]], 27))
+    took, found = (dict(measured.speedup_curve(rows, 27, key=key)) for key in ("kernel_ms", "estimated_ms"))
+    assert took == dict(measured.speedup_curve(records.records("sweep")[rows[0]["gpu_name"]], 27))
     assert crossings(list(found.items())) == crossings(list(took.items())) == []
     assert all(1 / 1.2 < found[x] / took[x] < 1.2 for x in took)
 

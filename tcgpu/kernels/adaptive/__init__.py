@@ -11,26 +11,7 @@ In many of them, as in web crawls, columns are then so short that merging them i
 triangles have their largest vertex k among the last few thousand. So the last 65,535 vertices have numbers of 16 bits,
 and the last 8,192 have rows of bits. Other graphs stay in natural order, where neighbours often have close numbers:
 there a column's rows fit into a few words of bits that begin at the column's own vertex. Which of these ways costs
-least is computed from the edges (`order_costs`).
-
-Glossary
---------
-near, far       a vertex is near if it is among the last 65,535 (`near=`), else far; so is a row
-near number     1 to 65,535 for the near vertices, ascending; 0 is no vertex
-hub             one of the last 8,192 vertices (`hubs=`)
-heavy column    one with more than 64 near rows (`heavy=`)
-quad            four near numbers in a uint64, read by one load
-slot            the position of one near number
-in-edge of i    a column j that holds row i; stored as the piece of column j's quads that has all near rows past i
-piece           an offset and a length, packed in a uint64 by `layout.pack_piece` and read by `layout.unpack_piece`
-task            the work that a block takes at a time: vertex i, and up to 8,192 of its in-edges
-window          column i's near rows in shared memory, as bits or bytes; rows of the columns j are looked up in it
-far window      column i's far rows in shared memory, as a hash table; far rows of the columns j are looked up in it
-local column    one with at least 32 rows (`short=`), all of them within a few words of 64 vertices (`words=`)
-core            the hubs, where the triangles of edges are counted
-share           a part of the work, for one of several workers: number `index` of `of`
-own column      of a worker, if no worker has the whole graph: column j, if j % of == index
-support         of an edge: how many triangles it is in
+least is computed from the edges (`order_costs`). docs/glossary.md has the words, docs/adaptive.md all launches.
 
 Who counts a triangle j < i < k
 -------------------------------
@@ -75,14 +56,6 @@ From `naive` to here in five steps
 4. Hubs: where columns are dense, word AND word tests 64 rows at a time: `hub_kernel`.
 5. The remaining triangles have a far k: two pointers. In a graph with many of them, column i becomes the table, as in
    step 2, a hash table: `far_window_kernel`.
-
-Where things are
-----------------
-plan            the arrays and launches of a count; docs/adaptive.md explains them one by one
-layout          the arrays made before counting: near numbers, in-edges, tasks, hubs' rows of bits
-hubs, windows, far, tables, bit_rows, merging
-                the kernels that count
-support_plan    the same for the triangles of each edge and vertex, with bit_rows, tables and support_merges
 """
 
 from tcgpu.kernels.adaptive.plan import BY_DEGREE, plan, prepare

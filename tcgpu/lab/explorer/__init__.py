@@ -5,19 +5,7 @@
     explorer.run(); explorer.wait(); explorer.rows    # what a click on Run does, and its results
     tcgpu.explore(kernel="bitmap")                    # a small one, of one kernel and its place on the curve
 
-panel        the Explorer: all of the panel, Run and Stop
-graph_card   the card that picks a graph and its order
-method_card  the card that picks methods and sets their knobs
-method_run   one method with its settings: how it is measured and traced
-pages        the base class of the pages; the page that compares methods on one graph
-sweep_page   the page that compares methods over nonzeros per column
-kernel_page  the page of the small explorer of one kernel
-trace_page   the page that shows what kernels do, access by access
-job_thread   the thread that runs the jobs of an explorer
-charts, elements, style.css    charts; building blocks; the style sheet
-citation     what to cite for what is saved
-names.js, slider_link.js    tooltips and names of controls; a field and its slider
-run_last.js  a click on Run, handled after what was entered before
+Begin with `panel`.
 """
 
 from collections.abc import Mapping, Sequence
