@@ -10,13 +10,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 import numpy as np
 
+from tcgpu.declarations import check_integer
 from tcgpu.engines.choice import Engine
 from tcgpu.errors import MethodError, roomy
-from tcgpu.graph import Order, as_graph
+from tcgpu.graph import Graph, Order, as_graph
 from tcgpu.progress import underway
 from tcgpu.registry import (
     METHODS,
@@ -28,6 +29,9 @@ from tcgpu.registry import (
     triangles_plan,
 )
 from tcgpu.suggest import bound, unknown
+
+if TYPE_CHECKING:
+    from tcgpu.cpu.wedges import ApproximateCount
 
 Progress = bool | Callable[[float, float], Any] | None
 Workers = Executor | str | None
@@ -79,6 +83,21 @@ def verb(function: Verb) -> Verb:
     return checked  # type: ignore[return-value]
 
 
+@overload
+def count(
+    graph: Any, *, approximate: float, seed: int = ..., order: Order | None = ..., progress: Progress = ...
+) -> "ApproximateCount": ...
+
+
+@overload
+def count(
+    graph: Any, method: str | Method | None = ..., *, engine: Engine | None = ..., order: Order | None = ...,
+    executor: Workers = ..., parts: int | None = ..., progress: Progress = ..., max_seconds: float | None = ...,
+    device_memory: int | str | None = ..., resume: str | os.PathLike | None = ..., approximate: None = ...,
+    **knobs: Any,
+) -> int: ...  # fmt: skip
+
+
 @roomy
 def count(
     graph: Any,
@@ -92,9 +111,11 @@ def count(
     max_seconds: float | None = None,
     device_memory: int | str | None = None,
     resume: str | os.PathLike | None = None,
+    approximate: float | None = None,
+    seed: int | None = None,
     **knobs: Any,
 ) -> int:
-    """Count the triangles of a graph, exactly.
+    """Count the triangles of a graph, exactly; or estimate their number.
 
     Parameters
     ----------
@@ -130,19 +151,31 @@ def count(
         in a folder that `tcgpu.write` made stays in its files, and is counted in the order that they have.
     resume
         The path of a journal. Parts that it holds are not counted again; new parts are added to it.
+    approximate
+        A relative error, such as .01: at most 5 of 100 estimates are off by more. Pairs of neighbours are drawn at
+        random, on the CPU, where nothing is compiled for it. Skewed graphs need far fewer draws with `order="degree"`,
+        which has to be made, unless the graph has it. Where an exact count takes less, it is made.
+    seed
+        Of these draws; 0 without one.
     knobs
         Those of the method: `tcgpu.methods()` lists them.
 
     Returns
     -------
     int
-        The number of triangles.
+        The number of triangles; with `approximate`, one that has the interval of the estimate, `low` to `high`, and
+        `confidence`, `samples` and `exact`.
 
     Examples
     --------
     >>> tcgpu.count([(0, 1), (1, 2), (2, 0)])
     1
     """
+    if approximate is not None:
+        others = {"method": method, "engine": engine, "executor": executor, "parts": parts, "max_seconds": max_seconds}
+        others |= {"device_memory": device_memory, "resume": resume, **knobs}
+        return _approximate_count(graph, approximate, seed, order, progress, others)
+    knobs |= {} if seed is None else {"seed": seed}
     _check_parts(executor, parts)
     if executor is not None or device_memory is not None or resume is not None:
         from tcgpu import distributed
@@ -153,6 +186,23 @@ def count(
     chosen = choose(method, engine, order, knobs, Options.__annotations__)
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting by {chosen.name}"):
         return chosen.plan(chosen.prepare(opened(graph), order), **knobs).count()
+
+
+def _approximate_count(graph, error, seed, order, progress, others):
+    """The ApproximateCount of a graph. others: keywords that say how to count exactly, and their values."""
+    if not isinstance(error, (int, float, np.number)) or not 0 < error < 1:
+        raise MethodError(f"approximate must be a relative error above 0 and below 1, not {error!r}")
+    given = [f"{name}=" for name, value in others.items() if value is not None]
+    if given:
+        raise MethodError(f"approximate= draws wedges in NumPy, by no method: leave {', '.join(given)} out")
+    seed = check_integer("seed", 0 if seed is None else seed, 0, 2**63 - 1)
+    from tcgpu.cpu import wedges
+
+    graph = opened(graph)
+    graph = as_graph(graph, order or ("natural" if isinstance(graph, Graph) else "auto"))
+    with underway(progress, f"drawing wedges of {graph.m:,} edges"):
+        found = wedges.estimate(graph, float(error), seed)
+    return wedges.ApproximateCount(count(graph, progress=progress)) if found is None else found
 
 
 @verb
