@@ -1,0 +1,59 @@
+"""The benchmark of estimates: its processes are new, a wrong estimate ends it, and what the page says of its record."""
+
+import pytest
+
+import tcgpu
+from tcgpu.records import Rows
+
+pytestmark = pytest.mark.full
+
+GRAPH = tcgpu.generate.watts_strogatz(6000, 20, seed=1)
+
+
+@pytest.fixture
+def benchmark(load_benchmark):
+    return load_benchmark("approximate")
+
+
+@pytest.fixture(scope="module")
+def record(root):
+    rows = Rows.read_csv(root / "data/measured/approximate-intel-r-xeon-r-processor.csv")
+    return {(row["graph"], row["way"], row["caches"]): row for row in rows}
+
+
+def test_each_way_has_a_row_with_empty_and_with_filled_caches(benchmark):
+    rows = list(benchmark.measured("small", GRAPH, 1))
+    assert [(row["way"], row["caches"]) for row in rows] == [
+        (way, caches) for way in benchmark.WAYS for caches in ("empty", "filled")
+    ]
+    for row in rows:
+        assert row["off"] == 0 if row["samples"] == 0 else row["off"] < 0.3
+        assert 0 < row["again_s"] and 0 < row["first_s"] < 60
+    assert rows[0]["triangles"] == tcgpu.count(GRAPH) and rows[0]["samples"] == 0
+    assert rows[2]["samples"] > 0 and {row["compiler"] for row in rows[2:4]} == {"not imported"}
+
+
+def test_a_wrong_estimate_ends_the_script(benchmark, monkeypatch):
+    monkeypatch.setattr(benchmark, "WAYS", {"wrong": {"approximate": 1e-9}})
+    monkeypatch.setattr(benchmark, "PROGRAM", benchmark.PROGRAM.replace('"triangles": found', '"triangles": found + 1'))
+    with pytest.raises(SystemExit, match="on small wrong is "):
+        list(benchmark.measured("small", GRAPH, 1))
+
+
+def test_the_first_estimate_needs_no_compiler_and_is_faster_than_a_count(benchmark, record):
+    for name in benchmark.GRAPHS:
+        if not name.startswith("Barabasi-Albert"):
+            for way in (".1", ".01"):
+                for caches in ("empty", "filled"):
+                    row, exact = record[name, way, caches], record[name, "exact", caches]
+                    assert row["samples"] and row["compiler"] == "not imported" and row["first_s"] < exact["first_s"]
+
+
+def test_where_few_wedges_are_closed_the_record_has_exact_counts(benchmark, record):
+    rows = [row for (name, way, _), row in record.items() if name.startswith("Barabasi-Albert") and ".01" in way]
+    assert len(rows) == 8 and {row["samples"] for row in rows} == {0}
+
+
+def test_the_estimates_of_the_record_are_as_near_as_they_say(record):
+    for (_, way, _), row in record.items():
+        assert row["off"] <= {"exact": 0, ".1": 0.1}.get(way, 0.01)
