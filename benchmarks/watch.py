@@ -76,7 +76,7 @@ SUITES = {
         {"first-use": Columns(("task", "graph", "caches"), ("processor_s",))},
     ),
     "approximate": Suite(
-        "approximate.py --into .", 6,
+        "approximate.py --into .", 5,
         {"approximate": Columns(("graph", "way", "caches"), ("first_s", "again_s"))},
     ),
     "cpu": Suite(

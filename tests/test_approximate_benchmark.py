@@ -28,9 +28,9 @@ def test_each_way_has_a_row_with_empty_and_with_filled_caches(benchmark):
     ]
     for row in rows:
         assert row["off"] == 0 if row["samples"] == 0 else row["off"] < 0.3
-        assert 0 < row["again_s"] and 0 < row["first_s"] < 60
+        assert 0 < min(row[time] for time in benchmark.TIMES)
     assert rows[0]["triangles"] == tcgpu.count(GRAPH) and rows[0]["samples"] == 0
-    assert rows[2]["samples"] > 0 and {row["compiler"] for row in rows[2:4]} == {"not imported"}
+    assert rows[2]["samples"] > 0
 
 
 def test_a_wrong_estimate_ends_the_script(benchmark, monkeypatch):
@@ -40,18 +40,17 @@ def test_a_wrong_estimate_ends_the_script(benchmark, monkeypatch):
         list(benchmark.measured("small", GRAPH, 1))
 
 
-def test_the_first_estimate_needs_no_compiler_and_is_faster_than_a_count(benchmark, record):
+def test_the_first_estimate_does_not_wait_for_the_compiler(benchmark, record):
     for name in benchmark.GRAPHS:
         if not name.startswith("Barabasi-Albert"):
             for way in (".1", ".01"):
-                for caches in ("empty", "filled"):
-                    row, exact = record[name, way, caches], record[name, "exact", caches]
-                    assert row["samples"] and row["compiler"] == "not imported" and row["first_s"] < exact["first_s"]
+                row, exact = record[name, way, "empty"], record[name, "exact", "empty"]
+                assert row["samples"] and row["first_s"] < 1 < exact["first_s"]
 
 
 def test_where_few_wedges_are_closed_the_record_has_exact_counts(benchmark, record):
     rows = [row for (name, way, _), row in record.items() if name.startswith("Barabasi-Albert") and ".01" in way]
-    assert len(rows) == 8 and {row["samples"] for row in rows} == {0}
+    assert len(rows) == 4 and {row["samples"] for row in rows} == {0}
 
 
 def test_the_estimates_of_the_record_are_as_near_as_they_say(record):

@@ -1,9 +1,10 @@
 """Estimate the number of triangles from random wedges, in NumPy: nothing is compiled for it.
 
-A wedge is a pair of rows of one column. Each triangle closes one, that of its first vertex: so the triangles are the
-wedges times the share of them that is closed. Wedges are drawn until as many are closed as the relative error needs.
-How many draws that takes, over their mean, has a gamma distribution where the share is small, and a narrower one where
-it is large. So the error is known before the first draw, and no look at the draws in between spoils it.
+A pair of rows of one column is a wedge whose common vertex comes first, and each triangle closes one such wedge: so the
+triangles are the wedges times the share of them that is closed. Wedges are drawn until as many are closed as the
+relative error needs. How many draws that takes, over their mean, has a gamma distribution where the share is small, and
+a narrower one where it is large. So the error is known before the first draw, and no look at the draws in between
+spoils it.
 """
 
 from math import atanh, ceil, floor, sqrt, tanh
