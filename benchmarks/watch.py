@@ -77,7 +77,7 @@ SUITES = {
     ),
     "approximate": Suite(
         "approximate.py --into .", 5,
-        {"approximate": Columns(("graph", "way", "caches"), ("first_s", "again_s"))},
+        {"approximate": Columns(("graph", "way"), ("empty_s", "first_s", "again_s"))},
     ),
     "cpu": Suite(
         "cpu.py --peer none --output cpu.csv", 1,
