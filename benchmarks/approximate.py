@@ -2,7 +2,7 @@
 
 Each row is a way to count a graph that `tcgpu.write` put into a folder, in its natural order; the graph is read before:
 
-    way           "exact", or the relative error of an estimate; then the order, where it is not the graph's
+    way           "exact", or the error of an estimate; then the order, where it is not the graph's
     empty_s       seconds of the first count of a process, with all that it imports and compiles, where no compiled
                   code is on disk but that of reading
     first_s       the same where all is on disk; the fastest of the repeats
@@ -36,9 +36,9 @@ GRAPHS = {
 }
 WAYS = {
     "exact": {},
-    ".1": {"approximate": 0.1},
-    ".01": {"approximate": 0.01},
-    ".01, degree order": {"approximate": 0.01, "order": "degree"},
+    "within 10 %": {"approximate": 0.1},
+    "within 1 %": {"approximate": 0.01},
+    "within 1 %, degree order": {"approximate": 0.01, "order": "degree"},
 }
 PROGRAM = """
 import json, sys, time
