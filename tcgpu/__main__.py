@@ -90,8 +90,7 @@ def count(arguments):
     if arguments.approximate is not None:
         knobs |= {"executor": executor, "device_memory": arguments.device_memory, "resume": arguments.resume}
         _, found, facts = _called(arguments, "count", approximate=arguments.approximate, **knobs)
-        names = "low", "high", "confidence", "samples", "exact"
-        facts |= {"triangles": found} | {name: getattr(found, name) for name in names}
+        facts |= {"triangles": found} | vars(found)
         print_json(facts) if arguments.json else print(found, found.low, found.high, sep="\t")
         return
     method, engine = _method_and_engine(arguments, knobs, streams)  # refuses what it must before the file is read
