@@ -75,6 +75,10 @@ SUITES = {
         "first_use.py --into .", 5,
         {"first-use": Columns(("task", "graph", "caches"), ("processor_s",))},
     ),
+    "approximate": Suite(
+        "approximate.py --into .", 5,
+        {"approximate": Columns(("graph", "way"), ("empty_s", "first_s", "again_s"))},
+    ),
     "cpu": Suite(
         "cpu.py --peer none --output cpu.csv", 1,
         {"cpu": Columns(("graph", "edges", "library"), ("count_s", "raw_s"), "library")},

@@ -43,7 +43,9 @@ class UsageError(Exception):
 
 
 def count(arguments):
-    """Count the triangles of a graph, exactly.
+    """Count the triangles of a graph, exactly; or estimate their number.
+
+    With --approximate, a line has the estimate, and the least and the largest number that there may be.
 
     With --json, `seconds` has three timings: `kernel`, from the first kernel to the last; `process`, which adds memory,
     set-up and reading the result back; `total`, from opening the file on. `seconds_reading` is the file's part of that.
@@ -55,12 +57,19 @@ def count(arguments):
     from tcgpu.arrays import sum_exactly
 
     knobs, executor, by_vertex = _assignments(arguments.knob), arguments.executor, arguments.per_vertex
+    knobs |= {} if arguments.seed is None else {"seed": arguments.seed}
     arguments.method = arguments.method and _method(arguments.method)
     streams = arguments.device_memory is not None or arguments.resume is not None
     if by_vertex and streams:
         raise UsageError("--per-vertex counts the whole graph at a time, without --device-memory and --resume")
-    if by_vertex and knobs:
-        raise UsageError("--per-vertex takes its methods as they come: leave --knob out")
+    if by_vertex and (knobs or arguments.approximate is not None):
+        raise UsageError("--per-vertex counts by methods as they come: leave --knob, --approximate and --seed out")
+    if arguments.approximate is not None:
+        knobs |= {"executor": executor, "device_memory": arguments.device_memory, "resume": arguments.resume}
+        _, found, facts = _called(arguments, "count", approximate=arguments.approximate, **knobs)
+        facts |= {"triangles": found} | vars(found)
+        print_json(facts) if arguments.json else print(found, found.low, found.high, sep="\t")
+        return
     method, engine = _method_and_engine(arguments, knobs, streams)  # refuses what it must before the file is read
     graph, reading = _read(arguments)
     options = {"engine": arguments.engine, "order": arguments.order, "max_seconds": arguments.max_seconds}
@@ -621,6 +630,8 @@ def _parser():
     option("--resume", metavar="JOURNAL", help="a file that records counted parts; those in it are not counted again")
     option("--executor", metavar="E", help="by many workers: gpus, processes or threads, or dask://HOST:PORT")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
+    option("--approximate", metavar="E", type=_value, help="estimate, with a relative error such as .01")
+    option("--seed", metavar="N", type=_value, help="the seed of the random numbers of an estimate")
 
     option = _command(commands, clustering, "graph.txt", *FILE, *COUNTING)
     option("--average", action="store_true", help="print only the mean over all vertices")

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from tcgpu.registry import (
     triangles_plan,
 )
 from tcgpu.suggest import bound, unknown
+
+if TYPE_CHECKING:
+    from tcgpu.cpu.wedges import ApproximateCount
 
 Progress = bool | Callable[[float, float], Any] | None
 Workers = Executor | str | None
@@ -79,6 +82,21 @@ def verb(function: Verb) -> Verb:
     return checked  # type: ignore[return-value]
 
 
+@overload
+def count(
+    graph: Any, *, approximate: float, seed: int = ..., order: Order | None = ..., progress: Progress = ...
+) -> "ApproximateCount": ...
+
+
+@overload
+def count(
+    graph: Any, method: str | Method | None = ..., *, engine: Engine | None = ..., order: Order | None = ...,
+    executor: Workers = ..., parts: int | None = ..., progress: Progress = ..., max_seconds: float | None = ...,
+    device_memory: int | str | None = ..., resume: str | os.PathLike | None = ..., approximate: None = ...,
+    **knobs: Any,
+) -> int: ...  # fmt: skip
+
+
 @roomy
 def count(
     graph: Any,
@@ -92,9 +110,11 @@ def count(
     max_seconds: float | None = None,
     device_memory: int | str | None = None,
     resume: str | os.PathLike | None = None,
+    approximate: float | None = None,
+    seed: int | None = None,
     **knobs: Any,
 ) -> int:
-    """Count the triangles of a graph, exactly.
+    """Count the triangles of a graph, exactly; or estimate their number.
 
     Parameters
     ----------
@@ -130,19 +150,35 @@ def count(
         in a folder that `tcgpu.write` made stays in its files, and is counted in the order that they have.
     resume
         The path of a journal. Parts that it holds are not counted again; new parts are added to it.
+    approximate
+        A relative error, such as .01: at most 5 of 100 estimates are off by more. Pairs of neighbours are drawn at
+        random, on the CPU, where nothing is compiled for it. Skewed graphs need far fewer draws with `order="degree"`,
+        which has to be made, unless the graph has it. Where an exact count takes less, it is made.
+    seed
+        Of these draws; 0 without one.
     knobs
         Those of the method: `tcgpu.methods()` lists them.
 
     Returns
     -------
     int
-        The number of triangles.
+        The number of triangles; with `approximate`, one that has the interval of the estimate, `low` to `high`, and
+        `confidence`, `samples` and `exact`.
 
     Examples
     --------
     >>> tcgpu.count([(0, 1), (1, 2), (2, 0)])
     1
     """
+    if approximate is not None:
+        from tcgpu.cpu import wedges
+
+        others = {"method": method, "engine": engine, "executor": executor, "parts": parts, "max_seconds": max_seconds}
+        wedges.check(approximate, seed, others | {"device_memory": device_memory, "resume": resume, **knobs})
+        graph = opened(graph)
+        found = wedges.estimate(graph, float(approximate), seed or 0, order, progress)
+        return wedges.ApproximateCount(count(graph, progress=progress)) if found is None else found
+    knobs |= {} if seed is None else {"seed": seed}
     _check_parts(executor, parts)
     if executor is not None or device_memory is not None or resume is not None:
         from tcgpu import distributed

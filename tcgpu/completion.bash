@@ -8,7 +8,7 @@ _tcgpu() {
     --order) words="natural degree bfs random auto" ;;
     --format|--from|--to) words="mtx edges metis npz npy parquet folder" ;;
     *) case "${COMP_WORDS[1]} $current" in
-        "count -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --order --knob --engine --device-memory --resume --executor --per-vertex" ;;
+        "count -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --order --knob --engine --device-memory --resume --executor --per-vertex --approximate --seed" ;;
         "clustering -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --engine --order --average" ;;
         "transitivity -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --engine --order" ;;
         "support -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --engine --order" ;;

@@ -152,6 +152,17 @@ def test_count_by_many_workers(printed, k5):
     assert lines == ["3\t6", "4\t6", "5\t6", "6\t6", "7\t6", "9\t0"]
 
 
+def test_an_estimate_is_printed_with_its_interval(printed, tmp_path, k5):
+    graph = tcgpu.generate.rmat(12, seed=1)
+    tcgpu.write(graph, tmp_path / "x.npz")
+    options = ["count", tmp_path / "x.npz", "--approximate", ".1", "--seed", "3", "--order", "degree"]
+    found = tcgpu.count(graph, approximate=0.1, seed=3, order="degree")
+    assert printed(*options) == f"{found}\t{found.low}\t{found.high}\n" and not found.exact
+    facts = json.loads(printed(*options, "--json"))
+    assert facts["triangles"] == found and vars(found).items() <= facts.items() and facts["edges"] == graph.m
+    assert printed("count", k5, "--approximate", ".5") == "10\t10\t10\n"
+
+
 @pytest.mark.parametrize("method", tcgpu.methods(), ids=lambda method: method.name)
 def test_every_method_in_every_order(printed, k5, method):
     for order in tcgpu.graph.ORDERS:
@@ -486,7 +497,12 @@ def test_the_help_lists_the_formats():
             ["count", "K5", "--per-vertex", "--method", "cpu", "--engine", "sim"],
             "method 'cpu' runs on cpu, not on 'sim'",
         ),
-        (["count", "K5", "--per-vertex", "--method", "adaptive", "--knob", "short=3"], "leave --knob out"),
+        (["count", "K5", "--per-vertex", "--method", "adaptive", "--knob", "short=3"], "leave --knob, "),
+        (["count", "K5", "--per-vertex", "--approximate", ".1"], "leave --knob, --approximate and --seed out"),
+        (["count", "K5", "--approximate", "2"], "--approximate must be a relative error above 0 and below 1, not 2"),
+        (["count", "K5", "--approximate", ".1", "--method", "naive", "--resume", "x"], "leave --method, --resume out"),
+        (["count", "K5", "--approximate", ".1", "--seed", "x"], "seed is a whole number from 0 to"),
+        (["count", "K5", "--seed", "1"], "no knob 'seed'"),
         (["count", "K5", "--max-seconds", "0"], "argument --max-seconds: 0 is no number of seconds above 0"),
         (["count", "K5", "--max-seconds", "long"], "argument --max-seconds: long is no number of seconds above 0"),
         (["count", "K5", "--executor", "helpers"], "no executor 'helpers'; there are gpus, "),
@@ -522,7 +538,7 @@ def test_the_help_lists_the_formats():
         (["convert", "K5", "out.mtx", "--to", "pdf"], "pdf"),
         (["convert", "K5", "out.mtx", "--to", "metiss"], "(did you mean 'metis'?)"),
         (["count"], "the following arguments are required: FILE; see tcgpu count --help"),
-        (["count", "K5", "--speed"], "arguments: --speed; see tcgpu count --help"),
+        (["count", "K5", "--threds"], "arguments: --threds; see tcgpu count --help"),
         (["count", "K5", "--ordr", "bfs"], "--ordr bfs (did you mean '--order'?); see tcgpu count --help"),
         (["count", "K5", "K5"], "; see tcgpu count --help"),
         ([], "the following arguments are required: COMMAND; see tcgpu --help"),

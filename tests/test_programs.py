@@ -21,6 +21,8 @@ MISTAKES = {
     "tcgpu.motifs(graph, by='edge')": (TypeError, "motifs.* 'by'"),
     "tcgpu.cliques(graph, 3, device='cpu')": (TypeError, "cliques.* 'device'"),
     "tcgpu.generate.clique(4, sed=1)": (TypeError, "clique.* 'sed'"),
+    "tcgpu.count(graph, 'naive', approximate=0.1)": (tcgpu.MethodError, "leave method= out"),
+    "tcgpu.count(graph, approximate='0.1')": (tcgpu.MethodError, "not '0.1'"),
     "tcgpu.count(graph, engine='cuda')": (tcgpu.EngineError, "no engine 'cuda'"),
     "tcgpu.triangles(graph, order='degrees')": (tcgpu.MethodError, "no order 'degrees'"),
     "tcgpu.motifs(graph, per='node')": (tcgpu.GraphError, "per 'node'"),

@@ -22,7 +22,8 @@ neighbours have close numbers (`neighbourhoods`); elsewhere it intersects column
 wedges, which pays where most edges are in many triangles. `edges` describes a part of a graph. `cleaning`
 sorts raw edges, `compact` numbers ids, `draws` draws edges.
 
-All of these are compiled by Numba. `small` serves small graphs without it, also in `count` and its neighbours here.
+All of these are compiled by Numba. `small` serves small graphs without it, also in `count` and its neighbours here;
+`wedges` estimates without it.
 
 In compiled functions an array index is cast to uint64 (`U64`), because Numba checks signed ones for being negative.
 """

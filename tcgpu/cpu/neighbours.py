@@ -52,14 +52,19 @@ def common_neighbours(graph, a, b):
         lengths, starts = degrees[few[first:last]], indptr[few[first:last]] - work[first:last]
         pair = repeat(np.arange(first, last), lengths)
         looked_up = indices[starts[pair - first] + np.arange(work[first], work[last])]
-        at, left = indptr[many[pair]], degrees[many[pair]]
-        while left.max(initial=0) > 1:  # a binary search for all of them; no neighbour is looked up among none
-            half = left >> 1
-            at += half * (indices[at + half - 1] < looked_up)
-            left -= half
-        found[first:last] = bincount(pair[indices[at] == looked_up] - first, minlength=last - first)
+        shared = are_among(indices, indptr[many[pair]], degrees[many[pair]], looked_up)
+        found[first:last] = bincount(pair[shared] - first, minlength=last - first)
         first = last
     return found
+
+
+def are_among(indices, at, length, wanted):
+    """Whether `wanted[k]` is among `length[k]` sorted indices from `at[k]` on; `at` and `length` are overwritten."""
+    while length.max(initial=0) > 1:  # a binary search for all of them
+        half = length >> 1
+        at += half * (indices[at + half - 1] < wanted)
+        length -= half
+    return (indices[at + length - 1] == wanted) & (length > 0)
 
 
 def around(graph, nodes):
