@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.cpu.edges import takes_any_v
+from tcgpu.cpu.edges import last_up_to, takes_any_v
 from tcgpu.cpu_costs import AND_WORDS, FEW_HUBS, FEW_ROWS, LATER_ROWS, MUCH_LONGER
 from tcgpu.engines.native import (
     CACHE_LINE,
@@ -387,4 +387,4 @@ def chunks(queue, bounds, col_ptr):
         if chunk < 0:
             return
         at = bounds[chunk]
-        yield chunk, np.searchsorted(col_ptr, at, side="right") - 2, at, bounds[chunk + 1]
+        yield chunk, last_up_to(col_ptr, I64(0), col_ptr.size, at) - 1, at, bounds[chunk + 1]

@@ -14,7 +14,7 @@ import functools
 import numpy as np
 
 from tcgpu.cpu.edge_tally import add, tallies
-from tcgpu.cpu.edges import all_edges, vertices
+from tcgpu.cpu.edges import all_edges, last_up_to, vertices
 from tcgpu.cpu.finding import pack_words, run, words_finder
 from tcgpu.cpu_costs import DENSE_EDGE, DENSE_WORD
 from tcgpu.engines.native import (
@@ -143,8 +143,7 @@ def _fill_rows(worker, workers, col_ptr, row_idx, base, words, bits):
             for k in range(begin, end):
                 v = I64(row_idx[U64(k)]) - base
                 bits[U64(u * words + (v >> 6))] |= U64(1) << U64(v & 63)
-        first = begin + np.searchsorted(row_idx[begin:end], base + low)
-        for k in range(first, end):
+        for k in range(last_up_to(row_idx, begin - 1, end, base + low - 1) + 1, end):
             v = I64(row_idx[U64(k)]) - base
             if v >= high:
                 break

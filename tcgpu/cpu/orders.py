@@ -8,6 +8,7 @@ The first call of a verb with a graph includes sorting in the cost of degree ord
 a graph that is counted again is worth sorting.
 """
 
+import math
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -15,8 +16,8 @@ import numpy as np
 
 from tcgpu import cpu_costs as costs
 from tcgpu.cpu import choose
-from tcgpu.cpu.cleaning import rank_by_degree
-from tcgpu.cpu.edges import all_edges, workers_for
+from tcgpu.clean import rank_by_degree
+from tcgpu.cpu.edges import all_edges, last_up_to, workers_for
 from tcgpu.cpu.finding import is_later
 from tcgpu.cpu.neighbourhoods import cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.engines.native import CACHE_LINE, LANES, inline, jit, prefetch, run_threads, threads
@@ -159,7 +160,7 @@ def _sampled(graph, edges, base, ranked=None, later=False):
         return 0.0, 0.0, 0.0
     take = SAMPLE if edges > costs.MANY else EVERY
     sums = np.zeros((threads() if edges // EVERY * take >= costs.MANY else 1, 4))
-    other = (*ranked, graph.degrees) if ranked else (None, None, None)
+    other = (*ranked, graph.degrees) if ranked else (*np.empty((2, 0), np.int32), graph.col_ptr)
     run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, edges, take, base, later, sums,
                 workers=len(sums))  # fmt: skip
     sums = sums.sum(axis=0)
@@ -203,12 +204,12 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
         while u + step < n and col_ptr[U64(u + step)] <= at:
             u += step
             step *= 2
-        u += np.searchsorted(col_ptr[u : min(u + step, n) + 1], at, side="right") - 1
+        u = last_up_to(col_ptr, u, min(u + step, n) + 1, at)
         for k in range(at, min(at + take, edges)):
             while k >= col_ptr[U64(u + 1)]:
                 u += 1
             v = I64(row_idx[U64(k)])
-            if rank is None:
+            if not rank.size:
                 length = col_ptr[U64(u + 1)] - col_ptr[U64(u)]
                 rest = col_ptr[U64(u + 1)] - k - 1
                 rows = col_ptr[U64(v + 1)] - col_ptr[U64(v)]
@@ -229,15 +230,14 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
                 if length <= costs.FEW_ROWS and rows <= costs.MUCH_LONGER:
                     cost += costs.COMPARISON * rest * ((rows + LANES - 1) // LANES) + costs.FAR_EDGE * far
                 elif (rest + 1) * costs.MUCH_LONGER < rows:
-                    cost += costs.SEARCH * rest * np.log2(float(rows))
+                    cost += costs.SEARCH * rest * math.log2(rows)
                 elif later and is_later(rest + 1, rows):
                     cost += costs.LATER_EDGE + rest
                 else:
                     cost += costs.LOOKUP_EDGE + rows + costs.FAR_EDGE * far / 2
-                if rank is None and k % 8 == 0:
+                if not rank.size and k % 8 == 0:
                     row = row_idx[U64(col_ptr[U64(v)] + rows // 2)]
-                    place = k + 1 + np.searchsorted(row_idx[k + 1 : k + 1 + rest], row)
-                    if place <= k + rest and row_idx[U64(place)] == row:
+                    if row_idx[U64(last_up_to(row_idx, k, k + 1 + rest, row))] == row:
                         sums[2] += 8 * rows
             sums[0] += cost
             sums[1] += rows

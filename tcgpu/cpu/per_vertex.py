@@ -19,7 +19,7 @@ import numpy as np
 
 from tcgpu.arrays import blocks, locked, running_sums
 from tcgpu.cpu import small
-from tcgpu.cpu.cleaning import occurrences
+from tcgpu.clean import occurrences
 from tcgpu.cpu.edge_tally import add, add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, marking_workers, takes_any_v, workers_for
 from tcgpu.cpu.finding import FAR, NEAR, Emitter, finder, run

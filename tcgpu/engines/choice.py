@@ -20,10 +20,11 @@ WITHOUT = "TCGPU_NUMPY", "NUMBA_DISABLE_JIT"
 NUMBA = (
     all(os.environ.get(name, "0") in ("", "0") for name in WITHOUT) and importlib.util.find_spec("numba") is not None
 )
-# Elements that NumPy passes over in a piece of work, and in all of it until now: Numba is loaded for more
+# Elements that NumPy passes over in a piece of work, and in all of it until now: Numba compiles for more
 MAX_IN_NUMPY, MAX_IN_NUMPY_IN_ALL = 1_000_000, 5_000_000  # they take .1 and .5 s; a call takes as long as 1,000
 
 _passed = 0  # elements until now
+has_compiled = False  # whether this process has compiled anything for the CPU, or loaded what was
 
 
 def visible_gpus():
@@ -82,10 +83,15 @@ def shared_library(name):
 
 
 def in_numpy(elements):
-    """Whether NumPy does a piece of work on so many elements: Numba takes long to load, then it is faster."""
+    """Whether NumPy does a piece of work on so many elements: compiled code is faster, once it is compiled."""
+    return not NUMBA if has_compiled else spares_compiling(elements)
+
+
+def spares_compiling(elements):
+    """As `in_numpy`, also where something else has been compiled: for work whose code may be needed only once."""
     global _passed
-    if not NUMBA or "tcgpu.engines.compiled" in sys.modules:
-        return not NUMBA
+    if not NUMBA:
+        return True
     if elements > MAX_IN_NUMPY or _passed + elements > MAX_IN_NUMPY_IN_ALL:
         return False
     _passed += 1000 + elements

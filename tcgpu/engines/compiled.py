@@ -20,6 +20,7 @@ from types import FunctionType
 
 from tcgpu import progress
 from tcgpu.cpu_costs import MANY
+from tcgpu.engines import choice
 
 with progress.uninterrupted():  # a part of Numba may never be imported again
     import numba
@@ -52,7 +53,12 @@ def jit(function, **options):
 
 def _compiled_in_pool(dispatcher):
     compile_here = dispatcher.compile
-    dispatcher.compile = lambda signature: _in_pool(compile_here, signature)
+
+    def compile_in_pool(signature):
+        choice.has_compiled = True
+        return _in_pool(compile_here, signature)
+
+    dispatcher.compile = compile_in_pool
     return dispatcher
 
 

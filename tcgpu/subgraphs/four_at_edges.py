@@ -12,11 +12,13 @@ from functools import partial
 import numpy as np
 
 from tcgpu.arrays import bincount, repeat
+from tcgpu.cpu import small
 from tcgpu.cpu.edge_tally import add
 from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.neighbourhoods import dense_rows, first_dense
+from tcgpu.cpu.neighbours import neighbour_pairs
 from tcgpu.cpu.per_vertex import MAX_COPIES
-from tcgpu.engines.choice import NUMBA
+from tcgpu.engines.choice import NUMBA, in_numpy
 from tcgpu.engines.native import jit, popcount, run_threads, stoppable, stopped, uncounted
 from tcgpu.kernels import simulated
 
@@ -43,6 +45,8 @@ def steps_of_cycles(graph, base):
 
 def count_cycles(graph):
     """The number of cycles of 4 vertices, whether they are joined across or not, of a graph in any order."""
+    if NUMBA and in_numpy(graph.m) and in_numpy(int(neighbour_pairs(graph).sum())):
+        return small.cycles(graph)
     ordered = graph.ordered("degree")  # so that a path over a hub begins at a larger hub
     return _find_cycles(ordered, first_in_bits(ordered))
 

@@ -20,12 +20,13 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.api import Progress, documented, opened
 from tcgpu.arrays import bincount, sum_exactly
+from tcgpu.cpu import small
 from tcgpu.cpu.choose import hub_limit, hub_rows
 from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.neighbours import edge_blocks
 from tcgpu.cpu_costs import FEW_WORDS, LONG_COLUMN, MANY_BITS
 from tcgpu.declarations import GPU
-from tcgpu.engines.choice import Engine
+from tcgpu.engines.choice import NUMBA, Engine, in_numpy
 from tcgpu.engines.native import (
     CACHE_LINE,
     common_bits,
@@ -143,6 +144,8 @@ def _cliques(graph, k):
         return (graph.n, graph.m, 0)[k - 1] or cpu.count(cpu.in_order(graph, "auto", "count"))
     check_time(f"counting cliques of {k} vertices", graph, lambda ordered: steps_of_cliques(ordered, k))
     ordered = graph.ordered("degree")  # which makes the longest column short
+    if NUMBA and in_numpy(ordered.m) and in_numpy(steps_of_cliques(ordered, k)):
+        return small.cliques(ordered, k)
     workers, longest = marking_workers(ordered), ordered.max_column
     if k > longest + 1:
         return 0
@@ -298,13 +301,14 @@ def _grow_cliques(
         length = end - begin
         if length < k - 1:
             continue
-        if u >= base and length * MANY_BITS >= n - u:
+        by_hubs = u >= base and length * MANY_BITS >= n - u  # no literal: these are compiled for each
+        if by_hubs:
             words = _padded(hub_words)
             masks[0, :words] = 0
             for i in range(begin, end):
                 bit = U64(row_idx[U64(i)] - base)
                 masks[0, bit >> U64(6)] |= U64(1) << (bit & U64(63))
-            total += _cliques_within(bits, start, True, masks, word, left, (u - base) // 64, words, k - 1, queue)
+            total += _cliques_within(bits, start, by_hubs, masks, word, left, (u - base) // 64, words, k - 1, queue)
             continue
         words = _padded((length + 63) // 64)
         local[: length * words] = 0
@@ -327,7 +331,7 @@ def _grow_cliques(
                     j = I64(places[U64(row_idx[U64(q)])]) - 1
                     if j >= 0:
                         local[U64(i * words + (j >> 6))] |= U64(1) << U64(j & 63)
-        total += _cliques_within(local, at, False, masks, word, left, 0, words, k - 1, queue)
+        total += _cliques_within(local, at, by_hubs, masks, word, left, I64(0), words, k - 1, queue)
         for i in range(begin, end):
             places[U64(row_idx[U64(i)])] = 0
     found[worker] = total
