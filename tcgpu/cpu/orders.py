@@ -20,7 +20,7 @@ from tcgpu.clean import rank_by_degree
 from tcgpu.cpu.edges import all_edges, last_up_to, workers_for
 from tcgpu.cpu.finding import is_later
 from tcgpu.cpu.neighbourhoods import cost_of_rows, dense_at_edges, first_dense, max_dense
-from tcgpu.engines.native import CACHE_LINE, LANES, inline, jit, prefetch, run_threads, threads
+from tcgpu.engines.native import CACHE_LINE, LANES, jit, prefetch, run_threads, threads
 
 SAMPLE, EVERY = 8, 512  # the edges in a row that are read of every so many
 
@@ -159,9 +159,12 @@ def _sampled(graph, edges, base, ranked=None, later=False):
     if not edges:
         return 0.0, 0.0, 0.0
     take = SAMPLE if edges > costs.MANY else EVERY
+    first = np.arange(0, edges, EVERY)
+    skip = (first + 1).astype(U64) * U64(0x9E3779B97F4A7C15) >> U64(33)  # looks random, to miss no pattern
+    places = np.minimum(first + (skip % U64(EVERY - take + 1)).astype(I64), np.maximum(first, edges - take))
     sums = np.zeros((threads() if edges // EVERY * take >= costs.MANY else 1, 4))
     other = (*ranked, graph.degrees) if ranked else (*np.empty((2, 0), np.int32), graph.col_ptr)
-    run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, edges, take, base, later, sums,
+    run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, places, edges, take, base, later, sums,
                 workers=len(sums))  # fmt: skip
     sums = sums.sum(axis=0)
     return sums[:3] * (edges / sums[3])
@@ -177,27 +180,19 @@ def _lengths_by_degree(graph):
     return found[0]
 
 
-@inline
-def _sample_place(first, edges, take):
-    """The first of the `take` edges that are read in the stretch from `first` on; looks random, to miss no pattern."""
-    skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(33)) % (EVERY - take + 1)
-    return min(first + skip, max(first, edges - take))
-
-
 @jit
-def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges, take, base, later, all_sums):
-    """Add to this worker's sums, of some edges in its share: the costs, the rows in the columns of v, the triangles,
+def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, places, edges, take, base, later, all_sums):
+    """Add to this worker's sums, of its share of the edges: the costs, the rows in the columns of v, the triangles,
     and the number of edges.
 
-    The triangles are estimated from one row for every eighth edge.
+    They are `take` edges from each of some places on. The triangles are estimated from one row for every eighth edge.
     """
     n, u, sums = col_ptr.size - 1, 0, all_sums[worker]
-    places = (edges + EVERY - 1) // EVERY
     words = (n - base) // 64
     mean = row_idx.size // n + 1
-    for first in range(places * worker // workers * EVERY, places * (worker + 1) // workers * EVERY, EVERY):
-        at, ahead = _sample_place(first, edges, take), _sample_place(first + EVERY, edges, take)
-        prefetch(row_idx, _sample_place(first + 2 * EVERY, edges, take))
+    for x in range(places.size * worker // workers, places.size * (worker + 1) // workers):
+        at, ahead = places[U64(x)], places[U64(min(x + 1, places.size - 1))]
+        prefetch(row_idx, places[U64(min(x + 2, places.size - 1))])
         for k in range(ahead, min(ahead + take, edges)):
             prefetch(col_ptr, row_idx[U64(k)])
         step = 1
