@@ -11,7 +11,7 @@ from importlib import import_module
 import numpy as np
 
 from tcgpu.arrays import CleanColumns, bincount, repeat, running_sums
-from tcgpu.engines.choice import spares_compiling
+from tcgpu.engines.choice import in_numpy
 
 MAX_VERTICES = 2**31 - 1  # so a row number and the direction of an edge fit in 32 bits
 
@@ -22,7 +22,7 @@ def compiled_for_many(function):
 
     @functools.wraps(function)
     def either(*args):
-        if spares_compiling(sum(array.size for array in args if isinstance(array, np.ndarray))):
+        if in_numpy(sum(array.size for array in args if isinstance(array, np.ndarray)), compiled=False):
             return function(*args)
         return getattr(import_module(home), function.__name__)(*args)
 

@@ -126,7 +126,7 @@ def triangles_of(module, graph):
 
 def test_both_paths_give_the_same(monkeypatch):
     """On random graphs: sizes from none on, loops and repeats, both types of numbers, any ids."""
-    monkeypatch.setattr(clean, "spares_compiling", lambda elements: True)
+    monkeypatch.setattr(clean, "in_numpy", lambda elements, compiled: True)
     random = np.random.default_rng(12)
     for _ in range(10_000 if sampling.full else 300):
         n = int(random.integers(0, 40))
@@ -210,7 +210,7 @@ def test_numpy_works_until_a_compiler_is_worth_its_loading(monkeypatch):
     assert 100 < sum(choice.in_numpy(10) for _ in range(10_000)) < 1000
     monkeypatch.setattr(choice, "_passed", 0)
     monkeypatch.setattr(choice, "has_compiled", True)
-    assert choice.spares_compiling(most) and not choice.in_numpy(10)
+    assert choice.in_numpy(most, compiled=False) and not choice.in_numpy(10)
     assert draws is not None
 
 

@@ -7,7 +7,7 @@ occur; the vertex of an id is the number of marks before it. Otherwise the ids a
 import numpy as np
 
 from tcgpu.arrays import bincount, locked
-from tcgpu.clean import min_max
+from tcgpu.cpu.cleaning import min_max
 from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads
 
 U64 = np.uint64

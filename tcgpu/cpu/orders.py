@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu import cpu_costs as costs
-from tcgpu.cpu import choose
 from tcgpu.clean import rank_by_degree
+from tcgpu.cpu import choose
 from tcgpu.cpu.edges import all_edges, last_up_to, workers_for
 from tcgpu.cpu.finding import is_later
 from tcgpu.cpu.neighbourhoods import cost_of_rows, dense_at_edges, first_dense, max_dense

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu.arrays import blocks, locked, running_sums
-from tcgpu.cpu import small
+from tcgpu.arrays import blocks, running_sums
 from tcgpu.clean import occurrences
+from tcgpu.cpu import small
 from tcgpu.cpu.edge_tally import add, add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, marking_workers, takes_any_v, workers_for
 from tcgpu.cpu.finding import FAR, NEAR, Emitter, finder, run
@@ -123,9 +123,24 @@ def in_edge_order_of(graph, ordered, values):
 
 def _moved(values, at, dtype):
     """The values at some positions."""
-    found = np.empty(at.size, dtype)
-    run_threads(_move, locked(values), locked(at), found, workers=shares(at.size))
-    return found
+    return _made(at.size, dtype, lambda part: values[at[part]])
+
+
+def widened(values):
+    """An int32 array as int64."""
+    return _made(values.size, np.int64, lambda part: values[part])
+
+
+def _made(size, dtype, values):
+    """An array of the values of each part, by all threads: most of the time goes into first touching the memory."""
+    made = np.empty(size, dtype)
+
+    def fill(worker, workers):
+        part = slice(size * worker // workers, size * (worker + 1) // workers)
+        made[part] = values(part)  # NumPy releases the GIL here
+
+    run_threads(fill, workers=shares(size))
+    return made
 
 
 _known_positions = WeakKeyDictionary()  # a graph in another order -> the position in it of each edge
@@ -139,18 +154,6 @@ def positions_in(ordered, graph):
                     workers=shares(graph.m))  # fmt: skip
         _known_positions[ordered] = found
     return _known_positions[ordered]
-
-
-def widened(values):
-    """An int32 array as int64, by all threads: most of the time goes into first touching the memory."""
-    wide = np.empty(values.size, np.int64)
-
-    def copy(worker, workers):
-        part = slice(values.size * worker // workers, values.size * (worker + 1) // workers)
-        wide[part] = values[part]  # NumPy releases the GIL here
-
-    run_threads(copy, workers=shares(values.size))
-    return wide
 
 
 def list_triangles(graph, chunk=1 << 20, order="auto"):
@@ -315,9 +318,3 @@ def _find_edges(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, found
                 at += half * I64(own_idx[U64(at + half - 1)] < row)
                 left -= half
             found[U64(k)] = at
-
-
-@jit
-def _move(worker, workers, values, at, found):
-    for k in range(found.size * worker // workers, found.size * (worker + 1) // workers):
-        found[U64(k)] = values[U64(at[U64(k)])]

@@ -23,8 +23,7 @@ NUMBA = (
 # Elements that NumPy passes over in a piece of work, and in all of it until now: Numba compiles for more
 MAX_IN_NUMPY, MAX_IN_NUMPY_IN_ALL = 1_000_000, 5_000_000  # they take .1 and .5 s; a call takes as long as 1,000
 
-_passed = 0  # elements until now
-has_compiled = False  # whether this process has compiled anything for the CPU, or loaded what was
+_passed, has_compiled = 0, False  # elements until now; whether any code for the CPU was compiled, or loaded
 
 
 def visible_gpus():
@@ -82,16 +81,11 @@ def shared_library(name):
         return None
 
 
-def in_numpy(elements):
-    """Whether NumPy does a piece of work on so many elements: compiled code is faster, once it is compiled."""
-    return not NUMBA if has_compiled else spares_compiling(elements)
-
-
-def spares_compiling(elements):
-    """As `in_numpy`, also where something else has been compiled: for work whose code may be needed only once."""
+def in_numpy(elements, compiled=None):
+    """Whether NumPy does some work on so many elements: not if code for it is `compiled`, by default if any code is."""
     global _passed
-    if not NUMBA:
-        return True
+    if not NUMBA or (has_compiled if compiled is None else compiled):
+        return not NUMBA
     if elements > MAX_IN_NUMPY or _passed + elements > MAX_IN_NUMPY_IN_ALL:
         return False
     _passed += 1000 + elements

@@ -53,12 +53,7 @@ def jit(function, **options):
 
 def _compiled_in_pool(dispatcher):
     compile_here = dispatcher.compile
-
-    def compile_in_pool(signature):
-        choice.has_compiled = True
-        return _in_pool(compile_here, signature)
-
-    dispatcher.compile = compile_in_pool
+    dispatcher.compile = lambda signature: _in_pool(compile_here, signature)
     return dispatcher
 
 
@@ -165,7 +160,8 @@ def run_threads(function, *args, workers=None, queue=None):
 
 
 def _in_pool(function, *args):
-    """The result of a function that runs in a thread of the pool, where KeyboardInterrupt does not interrupt it."""
+    """What the compiler, called in a thread of the pool, returns: KeyboardInterrupt does not interrupt it there."""
+    choice.has_compiled = True
     if not _interruptible():
         return function(*args)
     results = []
