@@ -144,7 +144,7 @@ def _cliques(graph, k):
         return (graph.n, graph.m, 0)[k - 1] or cpu.count(cpu.in_order(graph, "auto", "count"))
     check_time(f"counting cliques of {k} vertices", graph, lambda ordered: steps_of_cliques(ordered, k))
     ordered = graph.ordered("degree")  # which makes the longest column short
-    if NUMBA and in_numpy(ordered.m) and in_numpy(steps_of_cliques(ordered, k)):
+    if NUMBA and small.serves(ordered) and in_numpy(steps_of_cliques(ordered, k)):
         return small.cliques(ordered, k)
     workers, longest = marking_workers(ordered), ordered.max_column
     if k > longest + 1:
