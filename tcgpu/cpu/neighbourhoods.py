@@ -43,7 +43,7 @@ def word_tally(graph, by_edge, workers):
     word_index, words = np.empty(indices.size, np.int32), np.empty(indices.size, np.uint64)
     span = np.empty((graph.n, 2), np.int64)
     run_threads(pack_words, indptr, indices, 0, graph.n, word_index, words, span, workers=shares(indices.size))
-    bitmaps = np.empty((workers, graph.n // 64 + 1), np.uint64)
+    bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     found = np.zeros((1, graph.m), np.int32) if by_edge else np.zeros((workers, graph.n), np.int64)
     run(_finder(by_edge), graph, all_edges(graph), workers, 0, graph.n, word_index, words, span, bitmaps, found, None)
     return found if by_edge else found.sum(axis=0, keepdims=True) >> 1  # a vertex finds each triangle at two edges

@@ -162,7 +162,7 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
     source = None if ordered is graph else np.argsort(ordered.rank).astype(np.int32)
     most = _most_triangles(ordered)
     at_once = max(min(max(chunk, ROWS), MAX_ROWS, int(most[-1])), ordered.max_column)
-    bitmaps, hits = np.empty((1, ordered.n // 64 + 1), np.uint64), np.empty((1, ordered.max_column), np.int32)
+    bitmaps, hits = np.zeros((1, ordered.n // 64 + 1), np.uint64), np.empty((1, ordered.max_column), np.int32)
     first = 0
     while first < ordered.m:
         last = int(np.searchsorted(most, most[first] + at_once, side="right")) - 1

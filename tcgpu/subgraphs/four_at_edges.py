@@ -135,7 +135,8 @@ def _add_cycles(worker, workers, indptr, indices, base, bits, queue, all_paths, 
             common += popcount(both & ((U64(1) << U64(x - base & 63)) - U64(1)))
             total += I64(common) * (I64(common) - 1) // 2 + I64(common) * I64(paths[U64(u)])
         if steps > x // 8:
-            paths[:x] = 0
+            for u in range(x):
+                paths[U64(u)] = 0
         elif steps:
             for k in range(indptr[U64(x)], indptr[U64(x + 1)]):
                 v = I64(indices[U64(k)])

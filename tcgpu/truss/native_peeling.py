@@ -340,7 +340,8 @@ def _break_triangles(worker, workers, rest, scratch):
             begin, length = indptr[U64(u)], indptr[U64(u + 1)] - indptr[U64(u)]
             base = bases[worker]
             if base + length >= 1 << 31:
-                marks[:] = 0
+                for k in range(marks.size):
+                    marks[U64(k)] = 0
                 base = 1
             bases[worker] = base + length
             for k in range(length):
