@@ -10,7 +10,6 @@ from tcgpu.engines.native import fetch_add, jit, threads, uncached
 TAKEN = 64  # vertices that a worker takes at a time
 MARKS = 3  # times the columns: the most memory for the marks of all workers
 
-I64 = np.int64
 U64 = np.uint64
 
 
