@@ -15,6 +15,7 @@ from tcgpu.cpu import cleaning, compact, counting, draws, per_vertex, small
 from tcgpu.distributed import Part
 from tcgpu.engines import choice
 from tcgpu.insight import sampling as sampling_of_tracing
+from tcgpu.subgraphs import four_at_edges, of_k_vertices
 
 BARE = """
 import sys, threading
@@ -125,7 +126,7 @@ def triangles_of(module, graph):
 
 def test_both_paths_give_the_same(monkeypatch):
     """On random graphs: sizes from none on, loops and repeats, both types of numbers, any ids."""
-    monkeypatch.setattr(clean, "in_numpy", lambda elements: True)
+    monkeypatch.setattr(clean, "in_numpy", lambda elements, compiled: True)
     random = np.random.default_rng(12)
     for _ in range(10_000 if sampling.full else 300):
         n = int(random.integers(0, 40))
@@ -157,6 +158,9 @@ def test_both_paths_give_the_same(monkeypatch):
         assert small.count(graph) == counting.count(graph)
         assert same(small.triangles(graph), per_vertex.triangles(graph))
         assert same(small.support(graph), per_vertex.support(graph))
+        assert small.cycles(graph) == four_at_edges.count_cycles(graph)
+        for k in range(4, 7):
+            assert small.cliques(graph, k) == of_k_vertices.cliques(graph, k)
         (first, last), (low, high) = np.sort(random.integers(0, (graph.m + 1, n + 1), (2, 2)), axis=0).T.tolist()
         part = Part(first, last, low, high)
         assert small.count(graph, part) == counting.count(graph, part)
@@ -199,12 +203,14 @@ def test_weights_that_are_not_negative_are_those_of_scipy():
 def test_numpy_works_until_a_compiler_is_worth_its_loading(monkeypatch):
     monkeypatch.setattr(choice, "NUMBA", True)
     monkeypatch.setattr(choice, "_passed", 0)
-    monkeypatch.setitem(sys.modules, "tcgpu.engines.compiled", None)
-    monkeypatch.delitem(sys.modules, "tcgpu.engines.compiled")
+    monkeypatch.setattr(choice, "has_compiled", False)
     most, of_all = choice.MAX_IN_NUMPY, choice.MAX_IN_NUMPY_IN_ALL
     assert not choice.in_numpy(most + 1)
     assert sum(choice.in_numpy(most) for _ in range(100)) == of_all // (most + 1000)
     assert 100 < sum(choice.in_numpy(10) for _ in range(10_000)) < 1000
+    monkeypatch.setattr(choice, "_passed", 0)
+    monkeypatch.setattr(choice, "has_compiled", True)
+    assert choice.in_numpy(most, compiled=False) and not choice.in_numpy(10)
     assert draws is not None
 
 

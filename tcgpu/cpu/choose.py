@@ -156,8 +156,7 @@ def hub_rows(graph, base):
     hubs = graph.n - base
     start = np.zeros(hubs + 1, np.int64)
     np.cumsum(-(-hubs // 64) - np.arange(hubs) // 64 // CACHE_LINE * CACHE_LINE, out=start[1:])
-    bits = np.empty(int(start[-1]) + CACHE_LINE, np.uint64)
-    bits[-CACHE_LINE:] = 0
+    bits = np.zeros(int(start[-1]) + CACHE_LINE, np.uint64)
     run_threads(_fill_hub_rows, graph.col_ptr, graph.row_idx, base, start, bits, workers=shares(bits.size))
     return Hubs(base, start, bits)
 
@@ -183,7 +182,6 @@ def edge_work(graph, positions, rows, columns):
 def _fill_hub_rows(worker, workers, col_ptr, row_idx, base, start, bits):
     for hub in range(worker, start.size - 1, workers):
         bits_at = start[U64(hub)] - hub // 64 // CACHE_LINE * CACHE_LINE
-        bits[start[U64(hub)] : start[U64(hub + 1)]] = 0
         put, word = hub >> 6, U64(0)
         for k in range(col_ptr[U64(base + hub)], col_ptr[U64(base + hub + 1)]):
             bit = I64(row_idx[U64(k)]) - base

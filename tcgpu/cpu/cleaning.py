@@ -16,6 +16,7 @@ them for the second. What the functions take and return, those of the same names
 import numpy as np
 
 from tcgpu.arrays import CleanColumns, locked, running_sums
+from tcgpu.cpu.edges import last_up_to
 from tcgpu.cpu_costs import INSERTED_MEAN, INSERTED_ROWS, MANY
 from tcgpu.engines.native import fetch_add, jit, run_threads, shares, stoppable, stopped, threads
 
@@ -194,7 +195,7 @@ def _count_moved(worker, workers, col_ptr, row_idx, rank, shift, counters, of_bu
     """As `_count_edges`, of the edges of columns."""
     count = counters[worker]
     at, last = row_idx.size * worker // workers, row_idx.size * (worker + 1) // workers
-    u = np.searchsorted(col_ptr, at, side="right") - 1
+    u = last_up_to(col_ptr, np.int64(0), col_ptr.size, at)
     while at < last:
         a, end = U64(rank[U64(u)]), min(last, col_ptr[U64(u + 1)])
         for k in range(at, end):

@@ -59,7 +59,7 @@ def count_by(design, graph, part, workers=None):
     workers = workers_for(part, workers)
     if design.name == "short" and graph.m >= LANES:
         return _total(COUNT_SHORT, graph, part, workers, True if _are_far(graph, part) else None, *[None] * 6)
-    bitmaps = np.empty((workers, graph.n // 64 + 1), np.uint64)  # each worker clears its own
+    bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     if design.name == "hubs":
         return _count_columns(graph, part, workers, design.hubs, bitmaps)
     return _count_words(graph, part, workers, bitmaps)

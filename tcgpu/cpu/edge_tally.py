@@ -22,7 +22,7 @@ def add_at_edges(graph, part, by_edge, found, shared, workers):
     found: an array for each worker, or one that is shared.
     """
     workers = marking_workers(graph, workers) if by_edge else workers
-    bitmaps = np.empty((workers, graph.n // 64 + 1), np.uint64)
+    bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     places = np.empty((workers, graph.n), np.int32) if by_edge else None
     hits = np.empty((workers, graph.max_column), np.int32)
     run(_finder(by_edge, shared), graph, part, workers, True, bitmaps, places, hits, found, None, None, None)

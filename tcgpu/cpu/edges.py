@@ -2,11 +2,15 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from tcgpu.cpu_costs import MANY
-from tcgpu.engines.native import fetch_add, threads, uncached
+from tcgpu.engines.native import fetch_add, jit, threads, uncached
 
 TAKEN = 64  # vertices that a worker takes at a time
 MARKS = 3  # times the columns: the most memory for the marks of all workers
+
+U64 = np.uint64
 
 
 class Edges(NamedTuple):
@@ -38,6 +42,21 @@ def workers_for(part, most=None):
 def marking_workers(graph, workers=None):
     """As many of the `workers`, by default those for all edges, as may have an int32 for each vertex."""
     return max(1, min(workers or workers_for(all_edges(graph)), MARKS * graph.nbytes // (4 * graph.n + 1)))
+
+
+@jit
+def last_up_to(values, low, high, most):
+    """The last of the positions low to high - 1 of ascending values that has at most `most`; `low` if none has.
+
+    It is compiled much faster than `numpy.searchsorted`.
+    """
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if values[U64(middle)] <= most:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @uncached

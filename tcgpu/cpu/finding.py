@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.cpu.edges import takes_any_v
+from tcgpu.cpu.edges import last_up_to, takes_any_v
 from tcgpu.cpu_costs import AND_WORDS, FEW_HUBS, FEW_ROWS, LATER_ROWS, MUCH_LONGER
 from tcgpu.engines.native import (
     CACHE_LINE,
@@ -61,7 +61,7 @@ def finder(emitter=None, compares=False):
              later, found)
 
     compares: whether all columns are short, so that rows are only compared. What is None below is not compiled.
-    ahead: None if most columns are near, and nothing is to be prefetched. bitmaps: a bit for each vertex, for each
+    ahead: None if most columns are near, and nothing is to be prefetched. bitmaps: a bit for each vertex, 0, for each
     worker. places, hits: with an emitter, an int32 for each vertex and for each row of the longest column; without
     `places` only w is emitted where rows are looked up in a bitmap. state: of the emitter. hubs, later, found: of a
     count, the Hubs, what `counting` counts later, and where each worker writes its count.
@@ -77,7 +77,6 @@ def finder(emitter=None, compares=False):
         m, total = row_idx.size, I64(0)
         if not compares:
             bitmap = bitmaps[worker]
-            bitmap[:] = 0
         if not counting:
             own, hit = begin_worker(state, worker), hits[worker]
             if places is not None:
@@ -252,7 +251,6 @@ def words_finder(emitter=None):
         bitmaps, state, found,
     ):  # fmt: skip
         bitmap, total = bitmaps[worker], I64(0)
-        bitmap[:] = 0
         if not counting:
             own = begin_worker(state, worker)
         for _, u, at, stop in chunks(queue, bounds, col_ptr):
@@ -387,4 +385,4 @@ def chunks(queue, bounds, col_ptr):
         if chunk < 0:
             return
         at = bounds[chunk]
-        yield chunk, np.searchsorted(col_ptr, at, side="right") - 2, at, bounds[chunk + 1]
+        yield chunk, last_up_to(col_ptr, I64(0), col_ptr.size, at) - 1, at, bounds[chunk + 1]

@@ -14,7 +14,7 @@ import functools
 import numpy as np
 
 from tcgpu.cpu.edge_tally import add, tallies
-from tcgpu.cpu.edges import all_edges, vertices
+from tcgpu.cpu.edges import all_edges, last_up_to, vertices
 from tcgpu.cpu.finding import pack_words, run, words_finder
 from tcgpu.cpu_costs import DENSE_EDGE, DENSE_WORD
 from tcgpu.engines.native import (
@@ -43,7 +43,7 @@ def word_tally(graph, by_edge, workers):
     word_index, words = np.empty(indices.size, np.int32), np.empty(indices.size, np.uint64)
     span = np.empty((graph.n, 2), np.int64)
     run_threads(pack_words, indptr, indices, 0, graph.n, word_index, words, span, workers=shares(indices.size))
-    bitmaps = np.empty((workers, graph.n // 64 + 1), np.uint64)
+    bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     found = np.zeros((1, graph.m), np.int32) if by_edge else np.zeros((workers, graph.n), np.int64)
     run(_finder(by_edge), graph, all_edges(graph), workers, 0, graph.n, word_index, words, span, bitmaps, found, None)
     return found if by_edge else found.sum(axis=0, keepdims=True) >> 1  # a vertex finds each triangle at two edges
@@ -143,8 +143,7 @@ def _fill_rows(worker, workers, col_ptr, row_idx, base, words, bits):
             for k in range(begin, end):
                 v = I64(row_idx[U64(k)]) - base
                 bits[U64(u * words + (v >> 6))] |= U64(1) << U64(v & 63)
-        first = begin + np.searchsorted(row_idx[begin:end], base + low)
-        for k in range(first, end):
+        for k in range(last_up_to(row_idx, begin - 1, end, base + low - 1) + 1, end):
             v = I64(row_idx[U64(k)]) - base
             if v >= high:
                 break

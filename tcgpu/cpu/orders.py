@@ -8,18 +8,19 @@ The first call of a verb with a graph includes sorting in the cost of degree ord
 a graph that is counted again is worth sorting.
 """
 
+import math
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tcgpu import cpu_costs as costs
+from tcgpu.clean import rank_by_degree
 from tcgpu.cpu import choose
-from tcgpu.cpu.cleaning import rank_by_degree
-from tcgpu.cpu.edges import all_edges, workers_for
+from tcgpu.cpu.edges import all_edges, last_up_to, workers_for
 from tcgpu.cpu.finding import is_later
 from tcgpu.cpu.neighbourhoods import cost_of_rows, dense_at_edges, first_dense, max_dense
-from tcgpu.engines.native import CACHE_LINE, LANES, inline, jit, prefetch, run_threads, threads
+from tcgpu.engines.native import CACHE_LINE, LANES, jit, prefetch, run_threads, threads
 
 SAMPLE, EVERY = 8, 512  # the edges in a row that are read of every so many
 
@@ -158,9 +159,12 @@ def _sampled(graph, edges, base, ranked=None, later=False):
     if not edges:
         return 0.0, 0.0, 0.0
     take = SAMPLE if edges > costs.MANY else EVERY
+    first = np.arange(0, edges, EVERY)
+    skip = (first + 1).astype(U64) * U64(0x9E3779B97F4A7C15) >> U64(33)  # looks random, to miss no pattern
+    places = np.minimum(first + (skip % U64(EVERY - take + 1)).astype(I64), np.maximum(first, edges - take))
     sums = np.zeros((threads() if edges // EVERY * take >= costs.MANY else 1, 4))
-    other = (*ranked, graph.degrees) if ranked else (None, None, None)
-    run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, edges, take, base, later, sums,
+    other = (*ranked, graph.degrees) if ranked else (*np.empty((2, 0), np.int32), graph.col_ptr)
+    run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, places, edges, take, base, later, sums,
                 workers=len(sums))  # fmt: skip
     sums = sums.sum(axis=0)
     return sums[:3] * (edges / sums[3])
@@ -176,39 +180,31 @@ def _lengths_by_degree(graph):
     return found[0]
 
 
-@inline
-def _sample_place(first, edges, take):
-    """The first of the `take` edges that are read in the stretch from `first` on; looks random, to miss no pattern."""
-    skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(33)) % (EVERY - take + 1)
-    return min(first + skip, max(first, edges - take))
-
-
 @jit
-def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges, take, base, later, all_sums):
-    """Add to this worker's sums, of some edges in its share: the costs, the rows in the columns of v, the triangles,
+def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, places, edges, take, base, later, all_sums):
+    """Add to this worker's sums, of its share of the edges: the costs, the rows in the columns of v, the triangles,
     and the number of edges.
 
-    The triangles are estimated from one row for every eighth edge.
+    They are `take` edges from each of some places on. The triangles are estimated from one row for every eighth edge.
     """
     n, u, sums = col_ptr.size - 1, 0, all_sums[worker]
-    places = (edges + EVERY - 1) // EVERY
     words = (n - base) // 64
     mean = row_idx.size // n + 1
-    for first in range(places * worker // workers * EVERY, places * (worker + 1) // workers * EVERY, EVERY):
-        at, ahead = _sample_place(first, edges, take), _sample_place(first + EVERY, edges, take)
-        prefetch(row_idx, _sample_place(first + 2 * EVERY, edges, take))
+    for x in range(places.size * worker // workers, places.size * (worker + 1) // workers):
+        at, ahead = places[U64(x)], places[U64(min(x + 1, places.size - 1))]
+        prefetch(row_idx, places[U64(min(x + 2, places.size - 1))])
         for k in range(ahead, min(ahead + take, edges)):
             prefetch(col_ptr, row_idx[U64(k)])
         step = 1
         while u + step < n and col_ptr[U64(u + step)] <= at:
             u += step
             step *= 2
-        u += np.searchsorted(col_ptr[u : min(u + step, n) + 1], at, side="right") - 1
+        u = last_up_to(col_ptr, u, min(u + step, n) + 1, at)
         for k in range(at, min(at + take, edges)):
             while k >= col_ptr[U64(u + 1)]:
                 u += 1
             v = I64(row_idx[U64(k)])
-            if rank is None:
+            if not rank.size:
                 length = col_ptr[U64(u + 1)] - col_ptr[U64(u)]
                 rest = col_ptr[U64(u + 1)] - k - 1
                 rows = col_ptr[U64(v + 1)] - col_ptr[U64(v)]
@@ -229,15 +225,14 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
                 if length <= costs.FEW_ROWS and rows <= costs.MUCH_LONGER:
                     cost += costs.COMPARISON * rest * ((rows + LANES - 1) // LANES) + costs.FAR_EDGE * far
                 elif (rest + 1) * costs.MUCH_LONGER < rows:
-                    cost += costs.SEARCH * rest * np.log2(float(rows))
+                    cost += costs.SEARCH * rest * math.log2(rows)
                 elif later and is_later(rest + 1, rows):
                     cost += costs.LATER_EDGE + rest
                 else:
                     cost += costs.LOOKUP_EDGE + rows + costs.FAR_EDGE * far / 2
-                if rank is None and k % 8 == 0:
+                if not rank.size and k % 8 == 0:
                     row = row_idx[U64(col_ptr[U64(v)] + rows // 2)]
-                    place = k + 1 + np.searchsorted(row_idx[k + 1 : k + 1 + rest], row)
-                    if place <= k + rest and row_idx[U64(place)] == row:
+                    if row_idx[U64(last_up_to(row_idx, k, k + 1 + rest, row))] == row:
                         sums[2] += 8 * rows
             sums[0] += cost
             sums[1] += rows

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu.arrays import blocks, locked, running_sums
+from tcgpu.arrays import blocks, running_sums
+from tcgpu.clean import occurrences
 from tcgpu.cpu import small
-from tcgpu.cpu.cleaning import occurrences
 from tcgpu.cpu.edge_tally import add, add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, marking_workers, takes_any_v, workers_for
 from tcgpu.cpu.finding import FAR, NEAR, Emitter, finder, run
@@ -123,9 +123,24 @@ def in_edge_order_of(graph, ordered, values):
 
 def _moved(values, at, dtype):
     """The values at some positions."""
-    found = np.empty(at.size, dtype)
-    run_threads(_move, locked(values), locked(at), found, workers=shares(at.size))
-    return found
+    return _made(at.size, dtype, lambda part: values[at[part]])
+
+
+def widened(values):
+    """An int32 array as int64."""
+    return _made(values.size, np.int64, lambda part: values[part])
+
+
+def _made(size, dtype, values):
+    """An array of the values of each part, by all threads: most of the time goes into first touching the memory."""
+    made = np.empty(size, dtype)
+
+    def fill(worker, workers):
+        part = slice(size * worker // workers, size * (worker + 1) // workers)
+        made[part] = values(part)  # NumPy releases the GIL here
+
+    run_threads(fill, workers=shares(size))
+    return made
 
 
 _known_positions = WeakKeyDictionary()  # a graph in another order -> the position in it of each edge
@@ -141,18 +156,6 @@ def positions_in(ordered, graph):
     return _known_positions[ordered]
 
 
-def widened(values):
-    """An int32 array as int64, by all threads: most of the time goes into first touching the memory."""
-    wide = np.empty(values.size, np.int64)
-
-    def copy(worker, workers):
-        part = slice(values.size * worker // workers, values.size * (worker + 1) // workers)
-        wide[part] = values[part]  # NumPy releases the GIL here
-
-    run_threads(copy, workers=shares(values.size))
-    return wide
-
-
 def list_triangles(graph, chunk=1 << 20, order="auto"):
     """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
     ordered = in_order(graph, order, "triangles")
@@ -160,7 +163,7 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
     find, source = _listing_finder(renumbered), np.argsort(ordered.rank) if renumbered else np.empty(0, np.int64)
     most = _most_triangles(ordered)
     at_once = max(min(max(chunk, ROWS), MAX_ROWS, int(most[-1])), ordered.max_column)
-    bitmaps, hits = np.empty((1, ordered.n // 64 + 1), np.uint64), np.empty((1, ordered.max_column), np.int32)
+    bitmaps, hits = np.zeros((1, ordered.n // 64 + 1), np.uint64), np.empty((1, ordered.max_column), np.int32)
     first = 0
     while first < ordered.m:
         last = int(np.searchsorted(most, most[first] + at_once, side="right")) - 1
@@ -320,9 +323,3 @@ def _find_edges(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, found
                 at += half * I64(own_idx[U64(at + half - 1)] < row)
                 left -= half
             found[U64(k)] = at
-
-
-@jit
-def _move(worker, workers, values, at, found):
-    for k in range(found.size * worker // workers, found.size * (worker + 1) // workers):
-        found[U64(k)] = values[U64(at[U64(k)])]

@@ -1,8 +1,10 @@
-"""Triangles of small graphs in NumPy: nothing is compiled, nor is Numba imported.
+"""Triangles, cliques and cycles of small graphs in NumPy and Python: nothing is compiled, nor is Numba imported.
 
 All pairs of rows of a column are looked up among the edges, in degree order, which has the fewest such pairs, whatever
 the `order` that is asked for.
 """
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -44,8 +46,7 @@ def triples(graph, part=None):
         most = (ends[begin - 1] if begin else 0) + PAIRS
         stop = min(max(begin + 1, int(np.searchsorted(ends, most, side="right"))), end)
         lengths = later[begin:stop]
-        one = repeat(np.arange(begin, stop), lengths)
-        other = one + 1 + np.arange(one.size) - repeat(np.cumsum(lengths) - lengths, lengths)
+        one, other = _pairs(begin, lengths)
         found = _positions(edges, rows[one] * ordered.n + rows[other]) >= 0
         one, other = one[found], other[found]
         yield vertex[np.stack([columns[one], rows[one], rows[other]], axis=1)]
@@ -92,6 +93,34 @@ def list_triangles(graph, chunk=1 << 20, order=None):
     for rows in triples(graph):
         for first in range(0, len(rows), chunk):
             yield np.sort(rows[first : first + chunk], axis=1)
+
+
+def cliques(graph, k):
+    """The number of cliques of k vertices, k > 2."""
+    rows, ends = graph.row_idx.tolist(), graph.col_ptr.tolist()
+    larger = [{*rows[begin:end]} for begin, end in pairwise(ends)]  # neighbours
+
+    def among(vertices, size):
+        if size == 2:
+            return sum(len(vertices & larger[v]) for v in vertices)
+        return sum(among(vertices & larger[v], size - 1) for v in vertices)
+
+    return sum(among(each, k - 1) for each in larger)
+
+
+def cycles(graph):
+    """The number of cycles of 4 vertices, whether they are joined across or not."""
+    indptr, indices = graph.adjacency
+    one, other = _pairs(0, repeat(indptr[1:], graph.degrees) - np.arange(1, indices.size + 1))
+    ends = np.sort(indices[one] * np.int64(graph.n) + indices[other])  # of each path of two edges
+    paths = np.diff(np.flatnonzero(np.diff(ends, prepend=-1)), append=ends.size)  # that have both ends in common
+    return int((paths * (paths - 1) // 2).sum()) // 2
+
+
+def _pairs(first, lengths):
+    """Each position from `first` on with each of as many positions after it as `lengths` says: two arrays."""
+    one = repeat(np.arange(first, first + lengths.size), lengths)
+    return one, one + 1 + np.arange(one.size) - repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def _positions(edges, wanted):

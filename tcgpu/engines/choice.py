@@ -20,10 +20,10 @@ WITHOUT = "TCGPU_NUMPY", "NUMBA_DISABLE_JIT"
 NUMBA = (
     all(os.environ.get(name, "0") in ("", "0") for name in WITHOUT) and importlib.util.find_spec("numba") is not None
 )
-# Elements that NumPy passes over in a piece of work, and in all of it until now: Numba is loaded for more
+# Elements that NumPy passes over in a piece of work, and in all of it until now: Numba compiles for more
 MAX_IN_NUMPY, MAX_IN_NUMPY_IN_ALL = 1_000_000, 5_000_000  # they take .1 and .5 s; a call takes as long as 1,000
 
-_passed = 0  # elements until now
+_passed, has_compiled = 0, False  # elements until now; whether any code for the CPU was compiled, or loaded
 
 
 def visible_gpus():
@@ -81,10 +81,10 @@ def shared_library(name):
         return None
 
 
-def in_numpy(elements):
-    """Whether NumPy does a piece of work on so many elements: Numba takes long to load, then it is faster."""
+def in_numpy(elements, compiled=None):
+    """Whether NumPy does some work on so many elements: not if code for it is `compiled`, by default if any code is."""
     global _passed
-    if not NUMBA or "tcgpu.engines.compiled" in sys.modules:
+    if not NUMBA or (has_compiled if compiled is None else compiled):
         return not NUMBA
     if elements > MAX_IN_NUMPY or _passed + elements > MAX_IN_NUMPY_IN_ALL:
         return False

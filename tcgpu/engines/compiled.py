@@ -20,6 +20,7 @@ from types import FunctionType
 
 from tcgpu import progress
 from tcgpu.cpu_costs import MANY
+from tcgpu.engines import choice
 
 with progress.uninterrupted():  # a part of Numba may never be imported again
     import numba
@@ -159,7 +160,8 @@ def run_threads(function, *args, workers=None, queue=None):
 
 
 def _in_pool(function, *args):
-    """The result of a function that runs in a thread of the pool, where KeyboardInterrupt does not interrupt it."""
+    """What the compiler, called in a thread of the pool, returns: KeyboardInterrupt does not interrupt it there."""
+    choice.has_compiled = True
     if not _interruptible():
         return function(*args)
     results = []

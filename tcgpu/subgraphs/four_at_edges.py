@@ -12,11 +12,13 @@ from functools import partial
 import numpy as np
 
 from tcgpu.arrays import bincount, repeat
+from tcgpu.cpu import small
 from tcgpu.cpu.edge_tally import add
 from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.neighbourhoods import dense_rows, first_dense
+from tcgpu.cpu.neighbours import neighbour_pairs
 from tcgpu.cpu.per_vertex import MAX_COPIES
-from tcgpu.engines.choice import NUMBA
+from tcgpu.engines.choice import NUMBA, in_numpy
 from tcgpu.engines.native import jit, popcount, run_threads, stoppable, stopped, uncounted
 from tcgpu.kernels import simulated
 
@@ -43,6 +45,8 @@ def steps_of_cycles(graph, base):
 
 def count_cycles(graph):
     """The number of cycles of 4 vertices, whether they are joined across or not, of a graph in any order."""
+    if NUMBA and in_numpy(graph.m) and in_numpy(int(neighbour_pairs(graph).sum())):
+        return small.cycles(graph)
     ordered = graph.ordered("degree")  # so that a path over a hub begins at a larger hub
     return _find_cycles(ordered, first_in_bits(ordered))
 
@@ -131,7 +135,8 @@ def _add_cycles(worker, workers, indptr, indices, base, bits, queue, all_paths, 
             common += popcount(both & ((U64(1) << U64(x - base & 63)) - U64(1)))
             total += I64(common) * (I64(common) - 1) // 2 + I64(common) * I64(paths[U64(u)])
         if steps > x // 8:
-            paths[:x] = 0
+            for u in range(x):
+                paths[U64(u)] = 0
         elif steps:
             for k in range(indptr[U64(x)], indptr[U64(x + 1)]):
                 v = I64(indices[U64(k)])

@@ -20,12 +20,13 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.api import Progress, documented, opened
 from tcgpu.arrays import bincount, sum_exactly
+from tcgpu.cpu import small
 from tcgpu.cpu.choose import hub_limit, hub_rows
 from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.neighbours import edge_blocks
 from tcgpu.cpu_costs import FEW_WORDS, LONG_COLUMN, MANY_BITS
 from tcgpu.declarations import GPU
-from tcgpu.engines.choice import Engine
+from tcgpu.engines.choice import NUMBA, Engine, in_numpy
 from tcgpu.engines.native import (
     CACHE_LINE,
     common_bits,
@@ -143,6 +144,8 @@ def _cliques(graph, k):
         return (graph.n, graph.m, 0)[k - 1] or cpu.count(cpu.in_order(graph, "auto", "count"))
     check_time(f"counting cliques of {k} vertices", graph, lambda ordered: steps_of_cliques(ordered, k))
     ordered = graph.ordered("degree")  # which makes the longest column short
+    if NUMBA and small.serves(ordered) and in_numpy(steps_of_cliques(ordered, k)):
+        return small.cliques(ordered, k)
     workers, longest = marking_workers(ordered), ordered.max_column
     if k > longest + 1:
         return 0
@@ -151,9 +154,11 @@ def _cliques(graph, k):
     places, at = np.zeros((workers, ordered.n), np.int32), np.empty((workers, longest), np.int64)
     local = np.empty((workers, longest * (longest // 64 + CACHE_LINE)), np.uint64)
     masks = np.empty((workers, k, max(longest, ordered.n - hubs.base) // 64 + CACHE_LINE), np.uint64)
+    word, left = np.empty((2, workers, k + CACHE_LINE), np.int64)  # in cache lines of each worker's own
     found, queue = np.zeros(workers, np.int64), np.zeros(1, np.int64)
-    run_threads(_grow_cliques, ordered.col_ptr, ordered.row_idx, k, *hubs, queue, places, local, at, masks, found,
-                workers=workers, queue=stoppable(queue, ordered.m) if k == 4 else queue)  # fmt: skip
+    run_threads(_grow_cliques, ordered.col_ptr, ordered.row_idx, k, *hubs, queue, places, local, at, masks, word,
+                left.view(np.uint64), found, workers=workers,
+                queue=stoppable(queue, ordered.m) if k == 4 else queue)  # fmt: skip
     return int(found.sum())
 
 
@@ -281,7 +286,8 @@ def _added_to_log(size, shape, k):
 
 @jit
 def _grow_cliques(
-    worker, workers, col_ptr, row_idx, k, base, start, bits, queue, all_places, all_local, all_at, all_masks, found
+    worker, workers, col_ptr, row_idx, k, base, start, bits, queue, all_places, all_local, all_at, all_masks, all_words,
+    all_left, found,
 ):  # fmt: skip
     """Count cliques by their first vertex u: the cliques of k - 1 vertices among the rows of u's column.
 
@@ -289,7 +295,7 @@ def _grow_cliques(
     the column of a hub u, the rows of bits of all hubs are used as they are.
     """
     places, local, at, masks = all_places[worker], all_local[worker], all_at[worker], all_masks[worker]
-    word, left = np.empty(k, np.int64), np.empty(k, np.uint64)
+    word, left = all_words[worker], all_left[worker]
     n = I64(col_ptr.size - 1)
     hub_words = (n - base + 63) // 64
     total = I64(0)
@@ -298,17 +304,21 @@ def _grow_cliques(
         length = end - begin
         if length < k - 1:
             continue
-        if u >= base and length * MANY_BITS >= n - u:
+        by_hubs = u >= base and length * MANY_BITS >= n - u  # no literal: these are compiled for each
+        if by_hubs:
             words = _padded(hub_words)
-            masks[0, :words] = 0
+            for w in range(words):
+                masks[0, U64(w)] = U64(0)
             for i in range(begin, end):
                 bit = U64(row_idx[U64(i)] - base)
                 masks[0, bit >> U64(6)] |= U64(1) << (bit & U64(63))
-            total += _cliques_within(bits, start, True, masks, word, left, (u - base) // 64, words, k - 1, queue)
+            total += _cliques_within(bits, start, by_hubs, masks, word, left, (u - base) // 64, words, k - 1, queue)
             continue
         words = _padded((length + 63) // 64)
-        local[: length * words] = 0
-        masks[0, :words] = 0
+        for w in range(words):
+            masks[0, U64(w)] = U64(0)
+        for w in range(length * words):
+            local[U64(w)] = U64(0)
         for i in range(length):
             places[U64(row_idx[U64(begin + i)])] = i + 1
             at[U64(i)] = i * words
@@ -327,7 +337,7 @@ def _grow_cliques(
                     j = I64(places[U64(row_idx[U64(q)])]) - 1
                     if j >= 0:
                         local[U64(i * words + (j >> 6))] |= U64(1) << U64(j & 63)
-        total += _cliques_within(local, at, False, masks, word, left, 0, words, k - 1, queue)
+        total += _cliques_within(local, at, by_hubs, masks, word, left, I64(0), words, k - 1, queue)
         for i in range(begin, end):
             places[U64(row_idx[U64(i)])] = 0
     found[worker] = total

@@ -19,7 +19,7 @@ import numpy as np
 
 from tcgpu import cpu
 from tcgpu.arrays import blocks, locked
-from tcgpu.cpu.cleaning import occurrences
+from tcgpu.clean import occurrences
 from tcgpu.cpu_costs import FEW_WEAK, LARGE_ROUND, RECOUNT, SHRINK, SOME_TRIANGLES
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 from tcgpu.truss import dense_truss
@@ -316,7 +316,7 @@ def _peel_rounds(large, rest, scratch):
         if work >= large:
             counters[WORK] = work
             return LARGE
-        _break_triangles(0, 1, rest, scratch)
+        _break_triangles(I64(0), I64(1), rest, scratch)  # of the types of `run_threads`: compiled once
         total += work
     return PAUSED
 
@@ -340,7 +340,8 @@ def _break_triangles(worker, workers, rest, scratch):
             begin, length = indptr[U64(u)], indptr[U64(u + 1)] - indptr[U64(u)]
             base = bases[worker]
             if base + length >= 1 << 31:
-                marks[:] = 0
+                for k in range(marks.size):
+                    marks[U64(k)] = 0
                 base = 1
             bases[worker] = base + length
             for k in range(length):
