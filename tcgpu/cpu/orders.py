@@ -61,9 +61,7 @@ def _degree_order_pays(graph, verb, first):
     else:
         plan = tally_plan(graph, by_edge)
         natural, least = plan.cost, costs.TALLIED * costs.EDGE * graph.m + costs.TRIANGLE[by_edge] * plan.triangles / 2
-    if first and natural <= sorting + least:
-        return False
-    if graph.max_degree * graph.n < costs.SKEWED * 2 * graph.m:
+    if first and natural <= sorting + least or graph.max_degree * graph.n < costs.SKEWED * 2 * graph.m:
         return False
     moving = (costs.FOUND_EDGE if first else costs.MOVED_EDGE) * graph.m if by_edge else 0.0
     ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
@@ -82,7 +80,7 @@ def count_cost(graph):
     name, base = choose.design_name(graph)
     cost, rows, *_ = _sampled(graph, graph.m, base, later=graph.m >= costs.LATER_EDGES)
     if name == "words":
-        return costs.WORDS_EDGE * graph.m + _words(graph, rows)
+        return costs.WORDS_EDGE * graph.m + costs.WORD * choose.words_per_nonzero(graph) * rows
     return costs.SHORT * cost if name == "short" else cost
 
 
@@ -122,14 +120,9 @@ def _new_plan(graph, by_edge):
             plans.append(TallyPlan("wedges", base, dense + cost, triangles))
     if choose.design_name(graph)[0] == "words":
         of_v = graph.degrees[graph.row_idx[choose.sample_of_edges(graph)]].mean()
-        cost = (costs.PACKED_EDGE + costs.WORDS_EDGE + _words(graph, of_v)) * graph.m
+        cost = (costs.PACKED_EDGE + costs.WORDS_EDGE + costs.WORD * choose.words_per_nonzero(graph) * of_v) * graph.m
         plans.append(TallyPlan("words", graph.n, cost))
     return min(plans, key=lambda plan: plan.cost)
-
-
-def _words(graph, rows):
-    """The cost of this number of rows, packed into words."""
-    return costs.WORD * choose.words_per_nonzero(graph) * rows
 
 
 class Ranked(NamedTuple):
