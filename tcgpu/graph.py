@@ -548,7 +548,7 @@ def check_inferred(n, edges):
     """Refuse vertex numbers so large that there can be no n vertices, or that nearly all would have no edge."""
     if n > clean.MAX_VERTICES:
         hint = "the most there can be; relabel=True numbers those that occur"
-        raise GraphError(f"{n} vertices are more than {clean.MAX_VERTICES}, {hint}")
+        raise GraphError(f"{n:,} vertices are more than {clean.MAX_VERTICES:,}, {hint}")
     if n > max(2 * MAX_PER_END * edges, ALWAYS_ALLOWED):
         raise GraphError(
             f"{edges:,} edges with vertex numbers up to {n - 1:,} would make {n:,} vertices; "

@@ -453,7 +453,7 @@ def test_edges_from_device_arrays_of_any_library():
         ([True], [False], None, "whole numbers, not bool"),
         ([[0, 1]], [[1, 2]], None, "one-dimensional"),
         (["a"], ["b"], None, "whole numbers"),
-        ([2**40], [1], None, "vertices are more than 2147483647"),
+        ([2**40], [1], None, "vertices are more than 2,147,483,647"),
         (np.array([2**63], np.uint64), [1], None, "past the largest possible"),
         ([0], [1], -1, "n must be a whole number of at least 0"),
         ([0], [1], 2.0, "n must be a whole number"),

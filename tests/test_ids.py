@@ -102,7 +102,7 @@ SPARSE = [
     (lambda: Graph.from_edges(*BILLION), r"3 edges .* 1,000,000,001 vertices; .*relabel=True.*n=1000000001"),
     (lambda: tcgpu.count(BILLION), "relabel=True"),
     (lambda: tcgpu.triangles(list(zip(*BILLION, strict=True))), "relabel=True"),
-    (lambda: Graph.from_edges([2**40], [1]), "more than 2147483647, .*relabel=True"),
+    (lambda: Graph.from_edges([2**40], [1]), "more than 2,147,483,647, .*relabel=True"),
     (lambda: Graph.from_edges([-1], [1]), "not negative; relabel=True"),
     (lambda: Graph.from_edges(*BILLION, 9), r"with n = 9 vertex numbers end at 8$"),
 ]

@@ -156,6 +156,7 @@ def run_threads(function, *args, workers=None, queue=None):
     if workers == 1 and queue is None and getattr(function, "overloads", True):
         function(0, 1, *args)
         return
+    progress.pulse()  # work of many short calls reports, too
     _Call(lambda worker: function(worker, workers, *args), range(workers), queue).run(threads())
 
 

@@ -15,7 +15,7 @@ make, clock = tcgpu.generate, time.process_time
 wheel = tcgpu.Graph.from_edges(np.r_[np.zeros(9000, int), 1:9000], np.r_[1:9001, 2:9001])
 """
 REFUSED = """
-large = make.rmat(13)
+large = make.rmat(14)
 for verb in tcgpu.motifs, lambda graph: tcgpu.motifs(graph, "edge"), lambda graph: tcgpu.cliques(graph, 6):
     start = clock()
     try:
