@@ -42,7 +42,7 @@ def test_the_first_estimate_does_not_wait_for_the_compiler(benchmark, record):
         if not name.startswith("Barabasi-Albert"):
             for way in ("within 10 %", "within 1 %"):
                 row, exact = record[name, way], record[name, "exact"]
-                assert row["samples"] and row["empty_s"] < 1 < exact["empty_s"]
+                assert row["samples"] and 5 * row["empty_s"] < exact["empty_s"]
 
 
 def test_where_few_wedges_are_closed_the_record_has_exact_counts(record):
@@ -57,8 +57,10 @@ def test_the_estimates_of_the_record_are_as_near_as_they_say(record):
 
 def test_what_the_page_says_of_the_record_is_so(record):
     """Where all is compiled: an exact count that is faster than an estimate; and what degree order saves."""
-    graph = "R-MAT, 1 million"
-    assert record[graph, "exact"]["again_s"] < record[graph, "within 1 %"]["again_s"]
+    faster = {
+        name for name, way in record if record[name, "exact"]["again_s"] < 0.9 * record[name, "within 1 %"]["again_s"]
+    }
+    assert faster == {"R-MAT, 1 million", "R-MAT, 8 million"}
     for (graph, way), row in record.items():
         if way == "within 1 %" and row["samples"]:
             by_degree = record[graph, "within 1 %, degree order"]["samples"]

@@ -78,7 +78,8 @@ def test_the_recorded_estimate_agrees_with_what_was_measured():
 def test_the_recorded_estimate_is_what_is_estimated(load_benchmark, monkeypatch):
     (row,) = [row for row in records.reference("curve") if (row["nonzeros_per_column"], row["method"]) == (1, "naive")]
     benchmark = load_benchmark("estimates")
-    monkeypatch.setattr(records, "reference", {"sweep": [row]}.__getitem__)
+    recorded = records.reference
+    monkeypatch.setattr(records, "reference", lambda suite: [row] if suite == "sweep" else recorded(suite))
     assert next(benchmark.curve())["estimated_ms"] == pytest.approx(row["estimated_ms"], rel=0.01)
 
 
