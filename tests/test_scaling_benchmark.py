@@ -17,9 +17,10 @@ pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
-def benchmark(load_benchmark):
+def benchmark(load_benchmark, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         module = load_benchmark("scaling")
+        patch.setattr(shared_arrays, "MEMORY", str(tmp_path_factory.mktemp("memory")))  # not that of other processes
         patch.setattr(module, "ENGINE", "sim")
         patch.setattr(module, "WORKERS", (3,))
         yield module
