@@ -48,8 +48,7 @@ def check(error, seed, others):
     """MethodError if an estimate cannot be made. others: keywords that say how to count exactly, and their values."""
     if not isinstance(error, (int, float, np.number)) or not 0 < error < 1:
         raise MethodError(f"approximate must be a relative error above 0 and below 1, not {error!r}")
-    given = [f"{name}=" for name, value in others.items() if value is not None]
-    if given:
+    if given := [f"{name}=" for name, value in others.items() if value is not None]:
         raise MethodError(f"approximate= draws wedges in NumPy, by no method: leave {', '.join(given)} out")
     check_integer("seed", 0 if seed is None else seed, 0, 2**63 - 1)
 
