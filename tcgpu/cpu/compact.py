@@ -9,6 +9,7 @@ import numpy as np
 
 from tcgpu.arrays import bincount, locked
 from tcgpu.cpu.cleaning import min_max
+from tcgpu.cpu.edges import last_up_to
 from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads
 
 U64 = np.uint64
@@ -139,11 +140,4 @@ def _search(worker, workers, ids, low, shift, starts, distinct, vertices):
     for k in range(ids.size * worker // workers, ids.size * (worker + 1) // workers):
         key = np.int64(ids[U64(k)])
         part = (U64(key) - U64(low)) >> U64(shift)
-        first, last = starts[part], starts[part + U64(1)]
-        while last - first > 1:
-            middle = (first + last) >> 1
-            if distinct[U64(middle)] <= key:
-                first = middle
-            else:
-                last = middle
-        vertices[U64(k)] = first
+        vertices[U64(k)] = last_up_to(distinct, starts[part], starts[part + U64(1)], key)
