@@ -82,7 +82,7 @@ def shared_library(name):
 
 
 def in_numpy(elements, compiled=None):
-    """Whether NumPy does work on so many elements; not if code for it is `compiled` already, by default if any code is."""
+    """Whether NumPy does work on so many elements; not if code for it is `compiled`, by default if any code is."""
     global _passed
     if not NUMBA or (has_compiled if compiled is None else compiled):
         return not NUMBA

@@ -7,7 +7,7 @@ async function initialize({ model }) {
   const everything = (each) => [each, ...(each.get("children") ?? []).flatMap(everything)];
   const send = run.send.bind(run);
   run.send = async (...message) => {
-    while (everything(panel).some((each) => each._pending_msgs)) await new Promise((done) => setTimeout(done, 20), console.log('waits', JSON.stringify(everything(panel).filter((e) => e._pending_msgs).map((e) => [e.get('_model_name'), e.get('description'), e._pending_msgs, e.get('_titles'), !!e._msg_buffer]))));
+    while (everything(panel).some((each) => each._pending_msgs)) await new Promise((done) => setTimeout(done, 20));
     send(...message);
   };
 }
