@@ -647,7 +647,7 @@ def _parser():
     option("--k", metavar="K", type=int, default=3, help="how many vertices (default: 3)")
     option("--kind", metavar="KIND", default="clique", help="clique (default), connected or independent")
 
-    _command(commands, list_, "graph.txt", *FILE)
+    _command(commands, list_, "graph.txt", *FILE, *SIMULATED, "--engine")
 
     option = _command(commands, truss, "graph.txt --k 4 -o truss.txt", *FILE, *SIMULATED, "--engine", "--to")
     option("--k", metavar="K", type=int, help="which truss, 2 or more (default: count the edges of every one)")

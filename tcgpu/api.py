@@ -8,7 +8,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
@@ -234,43 +234,6 @@ def support(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     return _tally("support", graph, **options)
 
 
-@verb
-def list_triangles(
-    graph: Any, chunk: int = 1 << 20, nodes: Any = None, **options: Unpack[Options]
-) -> Iterator[np.ndarray]:
-    """List every triangle once, or those that have some of `nodes`.
-
-    Parameters
-    ----------
-    graph, options
-        As in `count`. Only the native engine lists triangles: method and engine are "cpu", and
-        there is no executor.
-    chunk
-        The largest number of triangles to return at a time.
-    nodes
-        Numbers of vertices. Only triangles between these and their neighbours are looked for.
-
-    Yields
-    ------
-    numpy.ndarray
-        int32, a row a triangle: vertices j < i < k.
-    """
-    from tcgpu import cpu
-
-    check_only("list_triangles", {"cpu"}, {"cpu"}, options)
-    choose("cpu", order=options["order"])
-    graph = as_graph(opened(graph))
-    if nodes is None:
-        chunks = cpu.list_triangles(graph, chunk, options["order"] or "auto")
-    else:
-        from tcgpu.cpu import neighbours
-
-        part, inside = neighbours.around(graph, neighbours.checked_vertices(graph, nodes))
-        every = cpu.list_triangles(part, chunk, options["order"] or "auto")
-        chunks = (rows for rows in (rows[inside[rows].any(axis=1)] for rows in every) if len(rows))
-    return _listed(graph, chunks, options["progress"])
-
-
 @roomy
 def is_triangle_free(graph: Any, **options: Any) -> bool:
     """Return whether no three vertices are neighbours of each other. Options as in `count`."""
@@ -293,13 +256,11 @@ def opened(graph):
     return formats.read(graph, progress=False)  # inside of a verb's own bar
 
 
-def _listed(graph, chunks, progress):
-    """Yield the chunks. All triangles are counted before the first one, which is most of the work."""
-    with underway(progress, f"finding triangles of {graph.m:,} edges"):
-        first = roomy(next, "list_triangles")(chunks, None)
-    if first is not None:
-        yield first
-        yield from chunks
+def taken(graph, engine):
+    """`opened`, as a Graph; edges `(u, v)` and columns that are on a device stay what they are, unless for the CPU."""
+    graph = opened(graph)
+    stays = engine != "cpu" and (isinstance(graph, tuple) or hasattr(graph, "to_graph"))
+    return graph if stays else as_graph(graph)
 
 
 def _check_parts(executor, parts):

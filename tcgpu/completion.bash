@@ -14,7 +14,7 @@ _tcgpu() {
         "support -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --method --engine --order" ;;
         "motifs -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --engine --all" ;;
         "cliques -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --engine --k --kind" ;;
-        "list -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns" ;;
+        "list -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --engine" ;;
         "truss -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --engine --to --k -o --output" ;;
         "info -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --json" ;;
         "methods -"*) words="-h --help --progress --json" ;;

@@ -40,7 +40,7 @@ def test_a_graph_may_be_a_path(tmp_path):
         (lambda: tcgpu.list_triangles(KITE, executor="threads"), MethodError, "does not run on an executor"),
         (lambda: tcgpu.list_triangles(KITE, method="naive"), MethodError, "list_triangles has the methods cpu, not"),
         (lambda: tcgpu.list_triangles(KITE, method=["cpu"]), MethodError, r"no method \['cpu'\]"),
-        (lambda: tcgpu.list_triangles(KITE, engine="sim"), EngineError, "list_triangles runs on cpu, not on 'sim'"),
+        (lambda: tcgpu.list_triangles(KITE, method="cpu", engine="sim"), EngineError, "runs on cpu, not on 'sim'"),
         (lambda: tcgpu.list_triangles(KITE, 0), MethodError, "chunk is a whole number from 1 to .*, not 0"),
         (lambda: tcgpu.list_triangles(KITE, 2.5), MethodError, "chunk is a whole number from 1 to .*, not 2.5"),
         (lambda: tcgpu.truss_numbers(KITE, order="degree"), MethodError, "works in the graph's own order"),

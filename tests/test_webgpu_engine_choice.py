@@ -80,7 +80,6 @@ def test_the_verbs_that_count_triangles_run_there(webgpu):
     [
         (lambda: tcgpu.motifs(GRAPH, engine="webgpu"), "motifs runs on cpu or gpu or sim, not on 'webgpu'"),
         (lambda: tcgpu.truss_numbers(GRAPH, engine="webgpu"), "truss_numbers runs on cpu or gpu or sim, not"),
-        (lambda: tcgpu.list_triangles(GRAPH, engine="webgpu"), "list_triangles runs on cpu, not on 'webgpu'"),
         (lambda: tcgpu.count(GRAPH, engine="webgpu", device_memory="1MB"), "a count in parts runs on cpu or gpu or"),
         (lambda: tcgpu.count(GRAPH, engine="webgpu", executor="threads"), "a count in parts runs on cpu or gpu or"),
         (lambda: tcgpu.check("naive", engine="sim"), "a check, after the simulator, runs on gpu or webgpu, not"),

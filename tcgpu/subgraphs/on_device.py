@@ -28,7 +28,8 @@ METHOD = Method(
 
 def engine_for(graph, engine=None):
     """The engine that is named; else a GPU that there is, if the graph has many edges; else the CPU."""
-    return engine or ("gpu" if runtime.ENGINE == "gpu" and graph.m >= MANY_EDGES else "cpu")
+    edges = len(graph[0]) if isinstance(graph, tuple) else graph.m
+    return engine or ("gpu" if runtime.ENGINE == "gpu" and edges >= MANY_EDGES else "cpu")
 
 
 def count_cliques(graph, k):

@@ -25,8 +25,8 @@ from tcgpu.engines.native import MOST_COMPILED, NumbaError, uncached
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint64
 from tcgpu.errors import GraphError, KernelError, MethodError
 from tcgpu.kernels import Plan, Scan, launch, simulated
-from tcgpu.kernels.device.columns import find_columns
-from tcgpu.kernels.device.search import first_from, last_up_to
+from tcgpu.kernels.device.columns import columns_of_edge, find_columns
+from tcgpu.kernels.device.search import find, last_up_to
 from tcgpu.subgraphs.add_exactly import add_float, add_integer, add_sums
 from tcgpu.subgraphs.exact_sums import float_totals, integer_totals, zero_sums
 from tcgpu.subgraphs.reductions import putting
@@ -47,30 +47,19 @@ METHOD = Method("reduce_triangles", "ours", "a function of the caller is called 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1])")
 def count_rows(col_ptr, col_of, row_idx, counts):
     for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
-        v = row_idx[e]
-        counts[e] = int32(min(col_ptr[col_of[e] + 1] - e - 1, col_ptr[v + 1] - col_ptr[v]))
-
-
-@cuda.jit(device=True)
-def find(row_idx, begin, end, row):
-    """Where a row is in row_idx[begin:end]; -1 if it is not there."""
-    found = first_from(row_idx, begin, end, row)
-    return found if found < end and row_idx[found] == row else -1
+        p, p_end, q, q_end, of_v = columns_of_edge(col_ptr, col_of, row_idx, e)
+        counts[e] = int32(p_end - p)
 
 
 @cuda.jit(device=True)
 def look_up(col_ptr, col_of, row_idx, starts, task):
     """The ends and the position of the edge that a task is of; where its row is in the columns of both, or -1."""
     uv = last_up_to(starts, 0, row_idx.size, task)
-    u, v, number = int64(col_of[uv]), int64(row_idx[uv]), task - starts[uv]
-    uw, u_end, vw, v_end = uv + 1, col_ptr[u + 1], col_ptr[v], col_ptr[v + 1]
-    if u_end - uw <= v_end - vw:
-        uw += number
-        vw = find(row_idx, vw, v_end, row_idx[uw])
-    else:
-        vw += number
-        uw = find(row_idx, uw, u_end, row_idx[vw])
-    return u, v, uv, uw, vw
+    p, p_end, q, q_end, of_v = columns_of_edge(col_ptr, col_of, row_idx, uv)
+    at = p + task - starts[uv]
+    other = find(row_idx, q, q_end, row_idx[at])
+    uw, vw = (other, at) if of_v else (at, other)
+    return int64(col_of[uv]), int64(row_idx[uv]), uv, uw, vw
 
 
 @cuda.jit(device=True)

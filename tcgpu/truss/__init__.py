@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from tcgpu.api import Options, check_only, opened, verb
+from tcgpu.api import Options, check_only, taken, verb
 from tcgpu.arrays import locked
 from tcgpu.built_in import K_TRUSS
 from tcgpu.cpu import small
@@ -15,7 +15,7 @@ from tcgpu.declarations import CUDA
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
-from tcgpu.graph import Graph, as_graph
+from tcgpu.graph import Graph
 from tcgpu.progress import underway
 from tcgpu.registry import check_engine, engine_of, on_engine
 
@@ -81,20 +81,18 @@ def _peeled(verb, function, graph, options, *args):
     if method == "cpu" and engine in CUDA or method == K_TRUSS.name and engine == "cpu":
         raise EngineError(f"method {method!r} does not run on {engine!r}")
     name = engine_of(K_TRUSS, engine) if method == K_TRUSS.name else truss_engine(method or engine)
-    graph = opened(graph)
-    if name == "cpu" or not (isinstance(graph, tuple) or hasattr(graph, "to_graph")):
-        graph = as_graph(graph)
+    graph = taken(graph, name)
     with nullcontext() if name == "cpu" else on_engine(K_TRUSS, name, options["max_seconds"]):
         if name == "cpu":
             home = "small_truss" if small.serves(graph) else "native_peeling"
-            peeling, taken = import_module(f"tcgpu.truss.{home}"), graph
+            peeling, peeled = import_module(f"tcgpu.truss.{home}"), graph
         else:
             from tcgpu.truss import peeling
 
-            taken = peeling.prepare(graph, "natural")
-        labels = graph.labels if isinstance(graph, Graph) else taken.ids
-        with underway(options["progress"], f"peeling {taken.m:,} edges on {name}"):
-            return taken, labels, getattr(peeling, function)(taken, *args)
+            peeled = peeling.prepare(graph, "natural")
+        labels = graph.labels if isinstance(graph, Graph) else peeled.ids
+        with underway(options["progress"], f"peeling {peeled.m:,} edges on {name}"):
+            return peeled, labels, getattr(peeling, function)(peeled, *args)
 
 
 def _without_isolated(graph, labels, keep):

@@ -9,7 +9,7 @@ empty column starts at the first nonzero of a later column.
 thread searches for the column of its nonzero; neighbouring threads read nearly the same addresses.
 """
 
-from tcgpu.engines.runtime import cuda, kernel, uint32
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import launch
 from tcgpu.kernels.device.search import first_from, last_up_to
 
@@ -38,6 +38,19 @@ def column_bounds(col_ptr, j):
 def find_columns(col_ptr, col_of):
     for e in range(cuda.grid(1), col_of.size, cuda.gridsize(1)):
         col_of[e] = last_up_to(col_ptr, 0, col_ptr.size - 1, e)
+
+
+@cuda.jit(device=True)
+def columns_of_edge(col_ptr, col_of, row_idx, uv):
+    """The columns whose common rows w make triangles u < v < w with edge (u, v): v's, and u's from this edge on.
+
+    Returns where the shorter one begins and ends, where the longer one does, and whether v's is the shorter one.
+    """
+    v = row_idx[uv]
+    p, p_end, q, q_end = int64(uv + 1), col_ptr[col_of[uv] + 1], col_ptr[v], col_ptr[v + 1]
+    if q_end - q < p_end - p:
+        return q, q_end, p, p_end, True
+    return p, p_end, q, q_end, False
 
 
 def col_ptr_steps(n, m, **arrays):

@@ -34,6 +34,13 @@ def first_from(values, low, high, key):
 
 
 @cuda.jit(device=True)
+def find(values, low, high, key):
+    """The index in low..high - 1 whose value is `key`; -1 if there is none."""
+    found = first_from(values, low, high, key)
+    return found if found < high and values[found] == key else -1
+
+
+@cuda.jit(device=True)
 def contains(values, place, length, key):
     """Whether `key` is one of the `length` > 0 values from values[place] on.
 
