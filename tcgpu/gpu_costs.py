@@ -16,6 +16,11 @@ RANKED_AHEAD = 8  # edges a vertex from which on ranks cost so little that they 
 TWO_LENGTHS = 1 << 21  # raw edges, up to which all keys have 64 bits if there are more vertices than 16 bits number
 SHORT_COLUMN, SHORT_MEAN = 32, 4  # rows of a column, at most and in the mean, up to which a thread sorts each
 
+# Rows of bits from raw edges (`benchmarks/dense.py`)
+MOST_ROWS = 1 << 14  # vertices of a graph that may have them: those of the most take 32 MB
+FEW_BITS = 1 << 35  # edges times vertices up to which a warp ANDs the rows of each edge
+DENSE_RAW = 16  # times the edges: if the square of the vertices is no more, those of all pairs are ANDed
+
 # Trusses (`benchmarks/truss.py`)
 SHRINK = 0.5  # a smaller graph is made when no more than this fraction of the edges remains,
 SMALL_TRUSS = 1 << 17  # but not of so few

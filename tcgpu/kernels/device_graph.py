@@ -70,11 +70,7 @@ class DeviceGraph:
         n, relabel: as in `Graph.from_edges`; the ids are sorted on the device.
         clean: the edges have no loops and no duplicates in either direction; this is not checked.
         """
-        u, v = on_device(u, "u"), on_device(v, "v")
-        if u.size != v.size:
-            raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
-        if u.dtype != v.dtype:
-            u, v = u.astype(INT64), v.astype(INT64)
+        u, v = edges_on_device(u, v)
         ids = None
         if relabel:
             check_relabel(n)
@@ -86,7 +82,13 @@ class DeviceGraph:
                 return cls._of_block(n, *columns_of, name, ids)
             check = None
         else:
-            n, check = _vertices(u, v, n)
+            n, check = vertices(u, v, n)
+        return cls.of_vertices(u, v, n, check, order, clean, name, ids)
+
+    @classmethod
+    def of_vertices(cls, u, v, n, check, order, clean=False, name=None, ids=None):
+        """Make a graph of what `edges_on_device` and `vertices` return; the other arguments are those of `from_edges`,
+        and the ids of the vertices."""
         order, known = _chosen(u, v, n, order, check)
         if order == "degree":
             made = cls._by_degrees(u, v, n, known.rank, known.degrees, clean, name, ids)
@@ -288,7 +290,15 @@ def on_device(array, what):
     return runtime.arrays_of(array).ascontiguousarray(array)
 
 
-def _vertices(u, v, n):
+def edges_on_device(u, v):
+    """Two arrays of vertex numbers on the device, of one type and length."""
+    u, v = on_device(u, "u"), on_device(v, "v")
+    if u.size != v.size:
+        raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
+    return (u, v) if u.dtype == v.dtype else (u.astype(INT64), v.astype(INT64))
+
+
+def vertices(u, v, n):
     """The number of vertices; and, if it is given, a function that waits until all vertex numbers are known to be in
     range, and raises GraphError if one is not."""
     extent = runtime.device_array(2, np.int64, -1)

@@ -1,8 +1,9 @@
 """Choose how `adaptive` counts a graph, by what each way costs: OrderCosts, from sums over the graph's edges.
 
-There are three ways. In natural order, local columns are rows of bits, the others are merged. In degree order, all are
-merged, or there are classes of columns: hubs, windows, tables. `edge_sums` computes the sums. Each of them has a cost
-in nanoseconds, fitted to the times of an H200 on graphs of many kinds (`benchmarks/orders.py`).
+There are four ways. In natural order, local columns are rows of bits, the others are merged. In degree order, all are
+merged, or there are classes of columns: hubs, windows, tables. In any order, all columns are rows of bits, if there are
+few (`dense`). `edge_sums` computes the sums. Each of them has a cost in nanoseconds, fitted to the times of an H200 on
+graphs of many kinds (`benchmarks/orders.py`).
 """
 
 import math
@@ -54,6 +55,7 @@ MERGED_NS = {
 DEGREE_NS = {
     "pairs": 0.000116, "heavy pairs": 4.13e-05, "hub rows": 0.118, "nonzeros": 0.0628, "begin": 43_700,
 }  # fmt: skip
+TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054, "begin": 8_000}  # of the number of vertices
 
 # The same for the triangles of each edge or vertex.
 NATURAL_TALLY_NS = {
@@ -132,6 +134,11 @@ class OrderCosts:
     def degree_ns(self):
         """Nanoseconds of a count in degree order with classes of columns."""
         return _total(DEGREE_NS, self.degree_counts())
+
+    def suits_tiles(self):
+        """Whether a count is fastest if all columns are rows of bits."""
+        tiles_ns = _total(TILES_NS, {"cubes": self.n**3, "squares": self.n**2, "begin": 1})
+        return tiles_ns < min(*self.natural_ns.values(), self.merged_ns, self.degree_ns)
 
     def best_words(self, room=math.inf):
         """The `words` of the fastest count in natural order whose rows of bits take at most `room` bytes."""

@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from tcgpu.built_in import CROWD, HEAVY, HUBS, NEAR, NEVER, planner
+from tcgpu.built_in import CROWD, HEAVY, HUBS, LONG, NEAR, NEVER, SHORT, planner
 from tcgpu.engines import runtime
+from tcgpu.gpu_costs import SMALL
+from tcgpu.graph import edge_arrays
 from tcgpu.kernels import (
     Plan,
     check_positions,
@@ -15,18 +17,20 @@ from tcgpu.kernels import (
     prefix_sum,
     simulated,
 )
-from tcgpu.kernels.adaptive import far, layout, merging, tables, windows
+from tcgpu.kernels.adaptive import dense, far, layout, merging, tables, windows
 from tcgpu.kernels.adaptive.bit_rows import by_rows, fill_local_rows, local_kernel, local_words
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS
 from tcgpu.kernels.device import columns
+from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.order_costs import MAY_SEARCH
 
 MAX_QUADS = 2**31 - 1  # that quad_ptr can number: graphs that may have more are merged
 FAR_EDGES_FROM = 1 << 28  # nonzeros from which on listing far in-edges pays,
 FAR_EDGES_BYTES = 20  # and free memory for each nonzero, so that all that a plan then creates fits
 LONG_PIECES_FROM = 1 << 27  # nonzeros from which on in-edges are so long that 16 threads share one in crowd_kernel
-CLASSES = NEAR, HUBS, HEAVY, CROWD  # the defaults of four knobs: only with these may merging replace them
+CLASSES = NEAR, HUBS, HEAVY, CROWD  # the defaults of four knobs: only with these may merging replace them,
+USUAL = *CLASSES, SHORT, LONG, None, None, (0, 1)  # and only with those of all may rows of bits
 
 # The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
 # processes compile them in parallel: one after the other they take five seconds.
@@ -44,10 +48,25 @@ BY_DEGREE = (
 
 
 def prepare(graph, order):
-    """What `plan` takes, as `device_graph.prepare` makes it."""
+    """What `plan` takes: RawEdges of few vertices, or what `device_graph.prepare` makes."""
+    if order == "auto" and isinstance(graph, tuple) and not runtime.in_main_memory:
+        return _of_raw(*edge_arrays(graph))
     if order in ("auto", "degree"):
         runtime.compile_ahead(BY_DEGREE)
     return device_graph.prepare(graph, order)
+
+
+def _of_raw(u, v, n=None):
+    u, v = device_graph.edges_on_device(u, v)
+    if u.size <= SMALL:
+        return device_graph.prepare((u, v, n), "auto")
+    n, check = device_graph.vertices(u, v, n)
+    if dense.suits_raw(n, u.size):
+        if check:
+            check()
+        return dense.RawEdges(u, v, n)
+    runtime.compile_ahead(BY_DEGREE)
+    return DeviceGraph.of_vertices(u, v, n, check, "auto")
 
 
 @planner("adaptive", prepare)
@@ -57,8 +76,15 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
     near, hubs, heavy, crowd, short, long, words, merge: its knobs. share: (index, of) counts share number `index` of
     `of`; the counts of all shares add up to the total, and take about equally long.
     """
-    check_positions(graph)
     share = check_share(share)
+    usual = (near, hubs, heavy, crowd, short, long, words, merge, share) == USUAL
+    if isinstance(graph, dense.RawEdges):
+        if usual:
+            return dense.plan(*graph, dense.is_dense(graph.n, graph.u.size))
+        graph = device_graph.prepare(tuple(graph), "auto")
+    check_positions(graph)
+    if usual and dense.suits(graph):
+        return dense.plan(graph.row_idx, graph.col_of, graph.n, True)
     if graph.order != "degree":
         return _merged(graph, short, long, local_words(graph, share) if words is None else words, share)
     if merge is None:
