@@ -45,7 +45,7 @@ FOLDER = Format("folder of memory-mapped arrays", (), binary.write_folder, binar
 FORMATS = {
     "mtx": Format("Matrix Market", (".mtx",), matrix_market.write, read_edges=matrix_market.read_edges),
     "edges": EDGE_LIST,
-    "metis": Format("METIS", (".graph", ".metis"), metis.write, metis.read, metis.read_edges),
+    "metis": Format("METIS", (".graph", ".metis"), metis.write, metis.read),
     "npz": Format("NumPy archive, of tcgpu or of scipy.sparse.save_npz", (".npz",), binary.write_npz, binary.read_npz),
     "npy": Format("NumPy array of pairs", (".npy",), read=pairs.read_npy, keywords=("base", "relabel")),
     "parquet": Format("Parquet table", (".parquet", ".pq"), None, pairs.read_parquet, None, EDGE_LIST.keywords),
@@ -122,22 +122,6 @@ def open_folder(path: str | os.PathLike[str]) -> Graph:
     graph = binary.read_folder(path, validate=False)
     graph.name = _stem(as_text(path), FOLDER)
     return graph
-
-
-@roomy
-def read_edges(
-    path: str | os.PathLike[str],
-    format: str | None = None,
-    *,
-    base: int | None = None,
-    n: int | None = None,
-    columns: tuple[int, int] | tuple[str, str] | None = None,
-) -> tuple[Any, Any, int, Any]:
-    """The edges that a text file lists, `(u, v, n, labels)`, with loops, duplicates and both directions."""
-    name, chosen, n, more = _checked(path, format, n, base=base, columns=columns)
-    if chosen.read_edges is None:
-        raise GraphError(f"{name}: a {chosen.title} holds columns, not edges; tcgpu.read(...).edges() has them")
-    return chosen.read_edges(name, base, n, **more)
 
 
 @roomy

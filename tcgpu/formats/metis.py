@@ -42,12 +42,6 @@ def read(path, base=None, n=None):
     return graph
 
 
-def read_edges(path, base=None, n=None):
-    """The raw edges of the file: `(u, v, n, None)`, each in both directions."""
-    _, header, lengths, neighbours = _scan(path, n)
-    return repeat(np.arange(header.n, dtype=np.int32), lengths), neighbours, header.n, None
-
-
 def write(graph, stream):
     """Write the neighbours of each vertex; vertex v is the line v + 1 after the header."""
     stream.write(f"{graph.n} {graph.m}\n".encode())
