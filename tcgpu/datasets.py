@@ -48,33 +48,19 @@ _DAMAGED = (tarfile.TarError, zlib.error, EOFError, OSError)  # what reading a d
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is published about a graph, and where it comes from.
-
-    Attributes
-    ----------
-    family : str
-        "report", "graph challenge", "generated" (in the package) or "local" (in the folder TCGPU_GRAPHS).
-    vertices, edges, triangles : int or None
-        None if the source does not say.
-    url : str or None
-        None if no download is needed.
-    reported_nonzeros_per_column : float or None
-        What the report prints; `note` says where that contradicts vertices and edges.
-    checksum : str or None
-        Of the file at `url`, "sha256:..." or "md5:..."; None if it is not known.
-    """
+    """What is published about a graph, and where it comes from. None: the source does not say."""
 
     name: str
-    family: str
+    family: str  #: "report", "graph challenge", "generated" (in the package) or "local" (in the folder TCGPU_GRAPHS)
     vertices: int | None
     edges: int | None
     triangles: int | None
     source: str
-    url: str | None
+    url: str | None  #: None if no download is needed
     format: str
-    reported_nonzeros_per_column: float | None = None
+    reported_nonzeros_per_column: float | None = None  #: in the report; `note` says where its own numbers contradict it
     note: str = ""
-    checksum: str | None = None
+    checksum: str | None = None  #: of the file at `url`, "sha256:..." or "md5:..."
 
     @property
     def nonzeros_per_column(self) -> float:

@@ -80,32 +80,17 @@ def most_rounds(graph: Graph) -> int:
 
 @dataclass
 class Problem:
-    """Something that is wrong with a method.
+    """Something that is wrong with a method."""
 
-    Attributes
-    ----------
-    kind : str
-        "count" for a wrong number of triangles, "source" for Python that no GPU runs, "compiler", "plan" for an error
-        before any launch, or the kind of a fault; see `tcgpu.insight.faults`.
-    says : str
-        What is wrong, in a sentence.
-    on : str
-        The name of the first graph that showed it; with it, `graph` and `knobs`.
-    hint : str
-        The most likely reason, if one can be told.
-    smallest : Graph or None
-        The smallest graph found on which it is still wrong.
-    fault : Fault or None
-        The fault that the simulator found.
-    """
-
+    #: "count" for a wrong number of triangles, "source" for Python that no GPU runs, "compiler", "plan" for an error
+    #: before any launch, or the kind of a fault; see `tcgpu.insight.faults`
     kind: str
-    says: str
-    on: str = ""
+    says: str  #: what is wrong, in a sentence
+    on: str = ""  #: the name of the first graph that showed it; with it, `graph` and `knobs`
     graph: Graph | None = None
     knobs: dict = field(default_factory=dict)
-    hint: str = ""
-    smallest: Graph | None = None
+    hint: str = ""  #: the most likely reason, if one can be told
+    smallest: Graph | None = None  #: the smallest graph found on which it is still wrong
     fault: Fault | None = None
 
     @property
@@ -127,22 +112,12 @@ class Problem:
 
 @dataclass
 class Report:
-    """What `tcgpu.check` found: true if nothing is wrong. Prints in words, in a notebook with drawings.
-
-    Attributes
-    ----------
-    method : str
-    problems : list of Problem
-    notes : list of str
-        What was tried, in sentences.
-    score : Table or None
-        A row per method: what it asks of the memory, and its estimated time; with `against`.
-    """
+    """What `tcgpu.check` found: true if nothing is wrong. Prints in words, in a notebook with drawings."""
 
     method: str
     problems: list[Problem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    score: Table | None = None
+    notes: list[str] = field(default_factory=list)  #: what was tried, in sentences
+    score: Table | None = None  #: with `against`: what each method asks of the memory, and its estimated time
 
     def __bool__(self):
         return not self.problems

@@ -76,25 +76,14 @@ class KernelEstimate:
 
 @dataclass(frozen=True, repr=False)
 class Estimate:
-    """How long the counting kernels of a method take, by estimate.
-
-    Attributes
-    ----------
-    method, order, gpu : str
-    edges : int
-    fill : bool
-        Whether it is the time of one copy of the graph, of as many as fill the GPU.
-    ms : float
-        Milliseconds from the first to the last kernel.
-    kernels : list of KernelEstimate
-    """
+    """How long the counting kernels of a method take, by estimate."""
 
     method: str
     order: str
     gpu: str
     edges: int
-    fill: bool
-    ms: float
+    fill: bool  #: whether it is the time of one copy of the graph, of as many as fill the GPU
+    ms: float  #: from the first to the last kernel
     kernels: list[KernelEstimate]
 
     def row(self) -> dict[str, Any]:

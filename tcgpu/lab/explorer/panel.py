@@ -41,28 +41,13 @@ class Explorer(widgets.VBox):
     """A panel that counts triangles, in a notebook or on a page made by Voila.
 
     A program can use it, too: set the controls, call `run` and `stop`, read `rows`.
-
-    Attributes
-    ----------
-    graphs : GraphCard
-        The controls that pick the graph and its order.
-    methods : MethodCard
-        The controls that pick the methods and set their knobs.
-    compare, sweep, traces : ComparePage, SweepPage, TracePage
-        The pages.
-    busy : bool
-        Whether a run is in progress.
-    message : str
-        What went wrong, in words; empty if nothing did.
-    failure : Exception or None
-        The exception that ended the last run, if it was not a TcgpuError or OSError.
     """
 
-    busy: bool = traitlets.Bool(False)
-    message: str = traitlets.Unicode("")
+    busy: bool = traitlets.Bool(False)  # whether a run is in progress
+    message: str = traitlets.Unicode("")  # what went wrong, in words
 
     def __init__(self, graph, methods, *, order, engine, page, settings, kernel):
-        self.failure: Exception | None = None
+        self.failure: Exception | None = None  # that ended the last run, if it was none of EXPECTED
         self._problems = {}  # "graph", "methods" or "run" -> what is wrong with it
         self._picked = None  # the GraphSource that is picked
         self._made = None, None  # the GraphSource that was picked and made last, and its graph
