@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
-from tcgpu.api import opened
+from tcgpu.api import documented, opened
 from tcgpu.errors import KernelError, roomy
 from tcgpu.graph import Order
 from tcgpu.insight.faults import CheckedRecorder, CheckedRun
@@ -44,6 +44,7 @@ def trace(graph: Any, method: Sequence[str | Method], **options: Any) -> Traces:
 
 
 @roomy
+@documented
 def trace(
     graph: Any,
     method: str | Method | Sequence[str | Method],
@@ -60,23 +61,15 @@ def trace(
 
     Parameters
     ----------
-    graph
-        A Graph, or anything else that `tcgpu.count` takes.
-    method
-        A name from `tcgpu.methods()`, or a Method of your own; or several.
+    graph, method, order, max_seconds, knobs
+        As in `tcgpu.count`; or several methods: a knob is for those that have it.
     gpu
         The name of a GPU; see `tcgpu.estimate`. Times are estimated for the launches as they are traced: a kernel that
         has as many blocks as the device runs at a time has fewer of them in the simulator.
-    order
-        How the vertices are numbered; without it, as the method's source did.
-    max_seconds
-        How many seconds it may take by its estimate; see `tcgpu.count`.
     faults
         Whether to look for faults, too, in the same run, which takes up to twice as long: indices out of bounds, reads
         of memory that nothing has written, data races, barriers that not all threads reach. `Trace.faults` lists them,
         each a sentence; see `tcgpu.insight.faults`.
-    **knobs
-        Knobs of the method. With several methods, a knob is for those that have it.
 
     Returns
     -------

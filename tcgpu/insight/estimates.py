@@ -19,6 +19,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from tcgpu.api import documented
 from tcgpu.engines import runtime
 from tcgpu.errors import roomy
 from tcgpu.gpu_costs import ALL_RUNNING, FILLING_EDGES, LEAST_DEMAND
@@ -139,6 +140,7 @@ def estimate(graph: Any, method: Sequence[str | Method], **options: Any) -> Esti
 
 
 @roomy
+@documented
 def estimate(
     graph: Any,
     method: str | Method | Sequence[str | Method],
@@ -153,21 +155,15 @@ def estimate(
 
     Parameters
     ----------
-    graph
-        A Graph, or anything else that `tcgpu.count` takes, of any size.
-    method
-        A name from `tcgpu.methods()`, or a Method of your own; or several.
+    graph, method, order, knobs
+        As in `tcgpu.count`; or several methods: a knob is for those that have it.
     gpu
         The name of a GPU whose data sheet is known: see `tcgpu.insight.gpus.GPUS`.
     fill
         False: this launch. True: the time that each of many copies of the graph takes, which together fill the GPU; so
         small graphs can be compared by what large ones of their kind would show.
-    order
-        How the vertices are numbered; without it, as the method's source did.
     lane_steps
         Steps of threads to trace, about; a second traces some 1,000,000.
-    **knobs
-        Knobs of the method. With several methods, a knob is for those that have it.
 
     Returns
     -------
