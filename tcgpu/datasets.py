@@ -1,10 +1,5 @@
 """Datasets: published graphs by name, downloaded once, when they are first used.
 
-    catalogue()     every graph there is, as Dataset entries
-    here()          those of them that are on this machine
-    load(name)      the Graph
-    fetch(name)     the path of its file or folder
-
 The catalogue has the four matrices of the report, all graphs of Bisson & Fatica's Table I, small generated graphs that
 come with the package, and the files of a folder of the user's, which TCGPU_GRAPHS names. Those are not downloaded, and
 have the names of the files without their endings. If the folder has an INDEX.tsv (name, file, format, vertices, edges,

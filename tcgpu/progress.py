@@ -8,10 +8,8 @@ Long work calls `pulse` now and then, which calls the caller's callback. It may 
                 tcgpu.measure(graph, method)
 
 Callbacks are called before each run of a benchmark and each thread of the simulator, and ten times a second by compiled
-functions on the CPU. A launch on a GPU cannot be ended half-way. Two context managers show progress:
-
-    with progress(display, total, "counting") as bar:     # by amounts: bar.add(amount)
-    with underway(display, "counting 1,000 edges"):       # by the share that the work reports by `pulse`, or the time
+functions on the CPU. A launch on a GPU cannot be ended half-way. `progress` shows amounts, `underway` the share
+that work reports.
 """
 
 import signal

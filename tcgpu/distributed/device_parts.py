@@ -6,9 +6,8 @@ there in turn, and each pair of ranges is a part; then the next range stays. Cop
 ranges that move have two buffers, so that one can be filled while kernels read the other. The graph is read in pieces,
 through pinned memory; one in a folder stays in its files.
 
-    Streaming(graph, limit).count()     all parts of a graph
-    count(graph, part), tally(...)      any part, for a worker. Each thread keeps the columns of its last part on the
-                                        device, where the next part of the same graph may find them
+`Streaming` counts all parts of a graph, `count` and `tally` any one, for a worker: each thread keeps the columns of its
+last part on the device, where the next part of the same graph may find them.
 """
 
 import threading

@@ -1,12 +1,5 @@
 """Tracing: run the kernels in the simulator and record every memory access, to see what the hardware would do.
 
-    trace = tcgpu.trace(graph, "naive", threads=64)
-    trace.lines()                  a row per line of the source; `trace.totals()` for all together
-    trace.show()                   all charts; each alone is `trace.draw_source()`, `draw_raster()`, ...
-    trace.save_page("x.html")      the same as a web page, with all steps of the warps, for a reader without Python
-    tcgpu.trace(graph, ["naive", "bitmap"])        a row per method
-    tcgpu.trace(graph, "naive", faults=True).faults    what the kernels must not do: `tcgpu.insight.faults`
-
 The kernels are not changed for it: their source is instrumented before it runs (`rewriting`), and what lanes do is
 grouped into steps and requests of warps by the rules of the hardware (`recorder`, `events`), which
 `benchmarks/trace.py` compares with the counters of a GPU. From those the model of `tcgpu.estimate` estimates times.

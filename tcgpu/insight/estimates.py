@@ -1,9 +1,5 @@
 """Estimate how long a method's kernels take on a GPU, from a sample of what they do: `tcgpu.estimate`.
 
-    tcgpu.estimate(graph, "naive")                    this launch, on one H200
-    tcgpu.estimate(graph, "naive", fill=True)         a full GPU: enough copies of the graph to fill it, per copy
-    tcgpu.estimate(graph, ["naive", "bitmap"], gpu="Tesla T4")
-
 A launch takes as long as the busiest of the parts of the GPU that all blocks share: the schedulers that issue
 instructions, the caches, the memory. And it takes as long as its blocks need one after the other in the places that
 they have: what a block waits for is hidden only by the other blocks of its multiprocessor. `Bounds` has these times.

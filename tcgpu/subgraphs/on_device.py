@@ -1,9 +1,5 @@
 """Cliques and cycles of four vertices on a GPU: what `tcgpu.motifs` and `tcgpu.cliques` enumerate.
 
-    tiles      which rows of a column are neighbours of each other, in bits
-    cliques    the cliques of 4 to 8 vertices, by common bits of rows
-    cycles     the cycles of 4 vertices, by the paths between two of them
-
 Each function here takes a graph, which it prepares for the engine that is used.
 """
 
