@@ -97,10 +97,6 @@ def load(name: str) -> Graph:
     checksum, or, if none is known, the published number of triangles. It is kept as a folder of memory-mapped arrays,
     which opens at once; these are later checked to be valid columns, not compared with the download again.
 
-    Returns
-    -------
-    Graph
-
     Raises
     ------
     GraphError

@@ -32,20 +32,10 @@ def methods() -> list[Method]:
 
 
 def register(method: Method) -> Method:
-    """Let a method be named everywhere, as the built-in ones are: `tcgpu.count(graph, "mine")`.
+    """Let what `tcgpu.method` made be named everywhere, as `tcgpu.count(graph, "mine")`; returns it.
 
     A method that was registered before under the same name is replaced; MethodError for the name of a built-in one.
     A package registers its methods by entry points of the group "tcgpu.methods".
-
-    Parameters
-    ----------
-    method
-        What `tcgpu.method` made.
-
-    Returns
-    -------
-    Method
-        The same.
 
     Examples
     --------

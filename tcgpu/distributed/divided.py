@@ -217,7 +217,7 @@ def near_columns(own, counts, quads):
 
 
 def near_plan(own, quad_count, quad_ptr, quads, *, hubs=HUBS, crowd=CLASSES[3]):
-    """The Plan of the step with the columns of all near vertices, which also counts hubs by hubs. hubs, crowd: knobs."""
+    """The Plan of the step with the columns of all near vertices, and of hubs by hubs. hubs, crowd: knobs."""
     near = own.n - own.first_near
     hubs = min(hubs, near)
     tasks, windows = near_windows(near, own.near_edges.size, crowd, True)

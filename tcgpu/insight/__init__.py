@@ -62,21 +62,7 @@ def trace(
     faults
         Whether to look for faults, too, in the same run, which takes up to twice as long: indices out of bounds, reads
         of memory that nothing has written, data races, barriers that not all threads reach. `Trace.faults` lists them,
-        each a sentence; see `tcgpu.insight.faults`.
-
-    Returns
-    -------
-    Trace or Traces
-        A Trace, or Traces if `method` is not a single one.
-
-    Raises
-    ------
-    MethodError
-        If there is no such method or knob.
-    GraphError
-        If the graph is too large, or the GPU is not known.
-    KernelError
-        If a kernel has a fault that ends it; only with `faults`.
+        each a sentence; see `tcgpu.insight.faults`. One that ends its kernel is raised, as a KernelError.
     """
     if isinstance(method, Iterable) and not isinstance(method, str):
         options = {"gpu": gpu, "order": order, "max_seconds": max_seconds, "faults": faults}

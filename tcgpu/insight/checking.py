@@ -222,16 +222,6 @@ def check(
         Knobs of the method that have one value. The launch shapes are tried with `threads` and `blocks` if the method
         has these knobs and they are not given.
 
-    Returns
-    -------
-    Report
-        True if nothing is wrong; it prints in words.
-
-    Raises
-    ------
-    MethodError
-        If there is no such method or knob, or it has no kernels.
-
     Examples
     --------
     >>> import tcgpu

@@ -161,17 +161,10 @@ def estimate(
     lane_steps
         Steps of threads to trace, about; a second traces some 1,000,000.
 
-    Returns
-    -------
-    Estimate or Estimates
-        Estimates if `method` is not a single one.
-
     Raises
     ------
-    GraphError
-        If the GPU is not known.
     MethodError
-        If there is no such method or knob, or set-up kernels would have to be simulated for a large graph.
+        If set-up kernels would have to be simulated for a large graph.
     """
     device = gpu_of(gpu)
     graph = as_graph(graph)
