@@ -149,7 +149,6 @@ def parsed(text: str) -> int | float | str:
 
 
 def _entries(family):
-    """The entries for the graphs in the folder of a family."""
     for name, row in _files(family).items():
         sizes = (int(row[what]) if what in row else None for what in ("vertices", "edges", "triangles"))
         source, note = row.get("made") or str(_folder(family)), row.get("note") or ""
@@ -267,7 +266,6 @@ def _downloaded(entry):
 
 
 def _retrieve(entry, file):
-    """Download the file of an entry."""
     import pooch
 
     if entry.url.startswith("http:"):

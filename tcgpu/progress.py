@@ -84,7 +84,6 @@ class uninterrupted:
 
 
 def watching():
-    """Whether there is a callback."""
     return _callback.get() is not None
 
 

@@ -59,7 +59,6 @@ def bytes_kept():
 
 
 def compile_verb(verb):
-    """Compile what a verb needs, in this process."""
     from tcgpu import generators as generate
     from tcgpu.engines import choice
 

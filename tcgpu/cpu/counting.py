@@ -55,7 +55,6 @@ def finds_triangle(graph):
 
 
 def count_by(design, graph, part, workers=None):
-    """As `count`, by the given Design."""
     workers = workers_for(part, workers)
     if design.name == "short" and graph.m >= LANES:
         return _total(COUNT_SHORT, graph, part, workers, True if _are_far(graph, part) else None, *[None] * 6)

@@ -59,7 +59,6 @@ def count(graph, part=None):
 
 
 def finds_triangle(graph):
-    """Whether there is a triangle."""
     return any(map(len, triples(graph)))
 
 

@@ -298,7 +298,6 @@ def on_host(u, v):
 
 @contextmanager
 def _in_parts(u, v, names):
-    """The DeviceEdges of parts on GPUs."""
     u, v = ([runtime.named("gpu").contiguous_there(part) for part in ends] for ends in (u, v))  # copies stay to the end
     yield _device_edges(u, v, names)
 

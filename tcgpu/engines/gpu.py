@@ -361,7 +361,6 @@ class Engine(Staged):
 
 @cache
 def _facts(device):
-    """The `Facts` of a GPU, by its number."""
     runtime = _cupy().cuda.runtime
     version = runtime.runtimeGetVersion()
     return Facts(

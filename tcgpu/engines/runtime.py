@@ -86,7 +86,6 @@ def current():
 
 @cache
 def named(name):
-    """The engine of this name."""
     return import_module(f"tcgpu.engines.{name}").Engine()
 
 

@@ -71,7 +71,6 @@ class Feeder:
         self.slots_taken = 0
 
     def request(self, load):
-        """Add a Load to the queue; returns it."""
         size = _piece_size(load.size, self.slots) if self.spread else self.slots[0].size
         for first in range(0, load.size, size):
             self.pieces.append((load, first, min(size, load.size - first)))

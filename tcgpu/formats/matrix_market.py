@@ -35,7 +35,6 @@ def write(graph, stream):
 
 
 def _values_in_header(text):
-    """The number of values of each entry, from the header."""
     header = text.line(text.start)[0][:200].decode("utf-8", "replace").lower().split()
     if not header or header[0] not in ("%%matrixmarket", "%matrixmarket"):
         raise text.error(

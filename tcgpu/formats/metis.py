@@ -175,5 +175,4 @@ def _one_sided(text, header, lengths, neighbours):
 
 
 def _line_of(text, header, vertex):
-    """The offset of a vertex's line."""
     return [at for at, line in text.lines(header.end) if not line.startswith(b"%")][vertex]

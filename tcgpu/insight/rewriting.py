@@ -323,7 +323,6 @@ class Instrument(YieldWhereItWaits):
 
 
 def statements(source):
-    """The trees of some statements."""
     return ast.parse(source).body
 
 

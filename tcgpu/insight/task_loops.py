@@ -73,7 +73,6 @@ def _assignments(tree):
 
 
 def names_in(tree):
-    """The names in a tree."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 

@@ -489,7 +489,6 @@ def _short_columns(u, v, n, lengths, clean):
 
 
 def _pointers(col_of, n):
-    """The `col_ptr` of n columns."""
     col_ptr = runtime.device_array(n + 1, np.int64, -1)
     for step in columns.col_ptr_steps(n, col_of.size, col_of=col_of, col_ptr=col_ptr):
         step.run({})

@@ -536,7 +536,6 @@ def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degre
 
 
 def _measure(u, v, lengths, in_columns, reach):
-    """Launch measure_vertices."""
     n, bits = lengths.size, _table_bits(PLACE_BYTES)
     args = u, v, lengths, in_columns, reach
     ranges = min(MOST_RANGES, max(1, n // RANGE)) if u.size >= MANY_A_VERTEX * n else 1

@@ -143,7 +143,6 @@ def _patch(shape, zorder):
 
 
 def _write(ax, shape, zorder):
-    """Write a text."""
     look, *how = shape.look.split()
     x, y, size = shape.at
     ax.text(

@@ -28,7 +28,6 @@ def engine_for(graph, engine=None):
 
 
 def count_cliques(graph, k):
-    """The number of cliques of k vertices, from 1 to 8."""
     if k <= 3:
         return (graph.n, graph.m, 0)[k - 1] or adaptive.plan(prepare(graph, "auto")).count()
     return cliques.plan(prepare(graph, "degree"), k).count()

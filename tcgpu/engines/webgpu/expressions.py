@@ -338,7 +338,6 @@ class Expressions(KernelTransformer):
         return self.load(of, index)
 
     def row(self, array, index):
-        """A row of a matrix."""
         rows, size = array.sizes
         if index.literal is not None and index.literal < 0:
             index = self.numbers.operate("sub", rows, literal(-index.literal))

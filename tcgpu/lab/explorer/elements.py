@@ -51,8 +51,6 @@ class LazyDict(dict):
 
 
 class Words(widgets.HTML):
-    """A widget that shows words."""
-
     def show(self, *parts):
         """Show texts and pieces of Markup, one behind the other."""
         self.value = joined(*parts)
