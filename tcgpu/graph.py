@@ -150,11 +150,6 @@ class Graph:
         order
             Number the vertices in this order at once, which saves the second sort of `ordered`. Degrees then include
             repeated edges.
-
-        Examples
-        --------
-        >>> Graph.from_edges([0, 1, 2], [1, 2, 0])
-        <Graph: 3 vertices, 3 edges, 1.00 nonzeros per column (at most 2), natural order; nothing dropped>
         """
         if relabel or v is None and not isinstance(u, (list, np.ndarray)):
             from tcgpu.foreign_graphs import edges_of

@@ -221,21 +221,6 @@ def check(
     **knobs
         Knobs of the method that have one value. The launch shapes are tried with `threads` and `blocks` if the method
         has these knobs and they are not given.
-
-    Examples
-    --------
-    >>> import tcgpu
-    >>> from tcgpu import cuda
-    >>> @tcgpu.method
-    ... def reads_too_far(col_ptr, total):
-    ...     for j in range(cuda.grid(1), col_ptr.size, cuda.gridsize(1)):
-    ...         cuda.atomic.add(total, 0, col_ptr[j + 1] - col_ptr[j])
-    >>> report = tcgpu.check(reads_too_far)
-    >>> bool(report)
-    False
-    >>> print(report.problems[0].says)
-    reads_too_far, line 4, `cuda.atomic.add(total, 0, col_ptr[j + 1] - col_ptr[j])`: thread 0 of block 0
-    reads col_ptr[1], out of bounds: the array has 1 element
     """
     chosen = choose(method, None, order, knobs)
     if "sim" not in chosen.engines:

@@ -117,26 +117,6 @@ def method(
     **knobs
         Knobs with their defaults: whole numbers, numbers, True or False; or a `tcgpu.Knob`. A kernel's parameters of
         these names get the values.
-
-    Returns
-    -------
-    Method
-        MethodError if the declaration and the function do not fit.
-
-    Examples
-    --------
-    >>> from tcgpu import cuda
-    >>> @tcgpu.method(threads=64, blocks=32)
-    ... def wedges(col_ptr, row_idx, total):
-    ...     for j in range(cuda.grid(1), col_ptr.size - 1, cuda.gridsize(1)):
-    ...         for e in range(col_ptr[j], col_ptr[j + 1]):
-    ...             i = row_idx[e]
-    ...             for p in range(e + 1, col_ptr[j + 1]):
-    ...                 for q in range(col_ptr[i], col_ptr[i + 1]):
-    ...                     if row_idx[p] == row_idx[q]:
-    ...                         cuda.atomic.add(total, 0, 1)
-    >>> tcgpu.count([(0, 1), (1, 2), (2, 0)], wedges, engine="sim")
-    1
     """
     if callable(name):
         return method()(name)
