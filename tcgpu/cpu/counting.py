@@ -11,17 +11,7 @@ import numpy as np
 from tcgpu.arrays import running_sums
 from tcgpu.cpu.choose import MOST_PACKED, Design, design, hub_rows, kept_design
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
-from tcgpu.cpu.finding import (
-    FAR,
-    REST_BITS,
-    chunk_bounds,
-    chunks,
-    finder,
-    is_later,
-    pack_words,
-    run,
-    words_finder,
-)
+from tcgpu.cpu.finding import FAR, REST_BITS, chunk_bounds, chunks, finder, is_later, pack_words, run, words_finder
 from tcgpu.cpu_costs import CLOSE, LATER_EDGES, NEIGHBOURS
 from tcgpu.engines.native import CACHE_LINE, LANES, fetch_add, jit, prefetch, run_threads, shares, stopped
 

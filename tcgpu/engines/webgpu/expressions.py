@@ -5,13 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tcgpu.engines.kernel_language import (
-    OPERATIONS,
-    CallersFunction,
-    KernelTransformer,
-    is_cuda,
-    is_device_function,
-)
+from tcgpu.engines.kernel_language import OPERATIONS, CallersFunction, KernelTransformer, is_cuda, is_device_function
 from tcgpu.engines.webgpu.numbers import (
     BIG,
     COMPARED,
