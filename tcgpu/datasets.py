@@ -303,17 +303,14 @@ def _checked(entry, path, format):
     if entry.edges is None:
         return graph
     dropped = graph.cleaned.loops + graph.cleaned.duplicates + graph.cleaned.reversed
-    if entry.vertices not in (graph.n, _largest_number(graph) + 1) or entry.edges not in (graph.m, graph.m + dropped):
+    numbered = graph.n and np.asarray(graph.labels).dtype.kind in "iu"
+    largest = int(np.max(graph.labels)) if numbered else graph.n - 1  # some publish it, plus 1, as a number of vertices
+    if entry.vertices not in (graph.n, largest + 1) or entry.edges not in (graph.m, graph.m + dropped):
         raise GraphError(
             f"{path} is not {entry.name}: it has {graph.n:,} vertices and {graph.m:,} edges, published are "
             f"{entry.vertices:,} and {entry.edges:,}"
         )
     return graph
-
-
-def _largest_number(graph):
-    """The largest vertex number in the source. Some publish it, plus 1, as the number of vertices."""
-    return int(np.max(graph.labels)) if graph.n and np.asarray(graph.labels).dtype.kind in "iu" else graph.n - 1
 
 
 def _from_archive(entry, path):

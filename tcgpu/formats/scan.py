@@ -68,7 +68,8 @@ def rows(text, first, low, count, *, expected, loose, values=0, ends=None, wides
         layout = _layout(found) if loose else None
         if count <= most or kinds.OUT_OF_RANGE not in found[:, kinds.FAULT]:
             break
-    _refuse_first_fault(text, found[:, [kinds.FAULT_AT, kinds.FAULT]], expected, low, count)
+    for at, fault in found[found[:, kinds.FAULT] != 0][:, [kinds.FAULT_AT, kinds.FAULT]].tolist():
+        raise text.error(at, MESSAGES.get(fault, expected if fault == kinds.MALFORMED else allowed(low, count)))
     edges = found[:, kinds.EDGES]
     return _close_gaps(u, starts, edges), _close_gaps(v, starts, edges), int(found[:, kinds.ENTRIES].sum()), layout
 
@@ -103,12 +104,6 @@ def _layout(found):
             found[chunk, [kinds.FAULT_AT, kinds.FAULT]] = found[chunk, kinds.WHOLE_AT], kinds.UNEVEN
     first = next((width for width in found[:, kinds.FIRST_WIDTH].tolist() if width), 0)
     return LineWidths(width, int(found[:, kinds.WHOLE_LINES].sum()), int(found[:, kinds.NARROW_LINES].sum()), first)
-
-
-def _refuse_first_fault(text, faults, expected, low, count):
-    """Raise the error about the first `(offset, kind)` that has a kind."""
-    for at, fault in faults[faults[:, 1] != 0].tolist():
-        raise text.error(at, MESSAGES.get(fault, expected if fault == kinds.MALFORMED else allowed(low, count)))
 
 
 def allowed(low, count):

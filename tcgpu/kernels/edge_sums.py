@@ -485,11 +485,6 @@ class Sums:
         args = self.u, self.v, self.packed, LONG, apart, stride, self.longest, self.natural
         self.run(cost_in_natural_order, self.u.size // stride, *args, shared=8 * THREADS * len(NATURAL))
 
-    def add_by_degree(self, rows):
-        """Add up what edges cost in degree order. rows: of each column there."""
-        args = self.u, self.v, self.packed, rows, self.most, LONG, self.stride, self.longest, self.by_degree
-        self.run(cost_in_degree_order, self.u.size // self.stride, *args, shared=8 * THREADS * len(DEGREE))
-
     def costs(self, sampled, meanwhile=lambda: None):
         """The OrderCosts; waits for the device. meanwhile: is called before that, to launch what comes next."""
         read = runtime.reading(self.all)
@@ -525,7 +520,8 @@ def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degre
     else:
         rows[:] = 0
         sums.run(count_rows_by_degree, u.size, u, v, packed, rows)
-    sums.add_by_degree(rows)
+    args = u, v, packed, rows, sums.most, LONG, sums.stride, sums.longest, sums.by_degree
+    sums.run(cost_in_degree_order, u.size // sums.stride, *args, shared=8 * THREADS * len(DEGREE))
     del rows, reach  # `meanwhile` takes their memory
     costs = sums.costs(sampled, lambda: meanwhile(degree))
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss():
