@@ -231,17 +231,13 @@ class Request(NamedTuple):
 
 
 class Streaming:
-    """Counts of a graph on the engine's device, in at most `limit` bytes of its memory; None: in what is free.
-
-    `device_bytes` is the memory that it takes there, and after `count`, `pinned_bytes` that on the host.
-    """
+    """Counts of a graph on the engine's device, in at most `limit` bytes of its memory; None: in what is free."""
 
     def __init__(self, graph, limit=None, **knobs):
         self.graph, self.knobs = graph, knobs
         free = runtime.memory_free() - MARGIN
         self.limit = free if limit is None else min(limit, free)
         self.layout = layout(graph, self.limit)
-        self.device_bytes, self.pinned_bytes = self.layout.device_bytes, 0
 
     def count(self, resume=None, progress=None):
         """The number of triangles. resume: the path of a journal; progress: as in `tcgpu.count`."""
@@ -263,7 +259,6 @@ class Streaming:
             with self._feeding() as ring:
                 self.stream, self.pending = runtime.Stream(), deque()
                 self.total, self.totals = runtime.device_array(1, np.int64, 0), runtime.pinned(MAX_PENDING, np.int64)
-                self.pinned_bytes = ring.nbytes + self.totals.nbytes
                 self.total_read, self.time_read = 0, time.perf_counter()
                 places = cycle(np.split(self.totals, self.totals.size))
                 while todo or requested:

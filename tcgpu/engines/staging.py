@@ -32,10 +32,6 @@ class Ring:
         self.stream, self.slots = stream, slots
         self.threads = ThreadPoolExecutor(min(fillers, len(slots), threads()), "tcgpu-feeder")
 
-    @property
-    def nbytes(self):
-        return sum(slot.nbytes for slot in self.slots)
-
     def end(self):
         """Stop the threads."""
         self.threads.shutdown(cancel_futures=True)
