@@ -256,7 +256,7 @@ class Streaming:
         parts = set(parts)
         todo, requested = deque(part for part in self.layout.in_turn() if part in parts), deque()
         try:
-            with self._feeding() as ring:
+            with self._feeding():
                 self.stream, self.pending = runtime.Stream(), deque()
                 self.total, self.totals = runtime.device_array(1, np.int64, 0), runtime.pinned(MAX_PENDING, np.int64)
                 self.total_read, self.time_read = 0, time.perf_counter()
@@ -293,7 +293,7 @@ class Streaming:
             if not hasattr(self, "staying"):
                 self.staying = Buffer(self.layout.stay_words)
                 self.moving = deque(Buffer(self.layout.move_words) for _ in range(self.layout.buffers))
-            yield ring
+            yield
 
     def _request_columns(self, part):
         """The Requests of the columns that the part's edges are in, and of those of its rows, which may be the same."""

@@ -14,7 +14,6 @@ import numpy as np
 from tcgpu.arrays import bincount, repeat
 from tcgpu.files import NEWLINE, Text
 from tcgpu.formats import kinds, scan
-from tcgpu.formats.vertices import check_count, check_most
 from tcgpu.graph import Graph
 from tcgpu.progress import pulse
 
@@ -55,7 +54,7 @@ def _scan(path, n):
     """`(text, header, number of neighbours of each vertex, all neighbours)`."""
     text = Text(path)
     header = _read_header(text)
-    check_count(n, header.n, path)
+    scan.check_count(n, header.n, path)
     if header.n > len(text) - header.end + 1:
         raise text.error(header.at, f"{header.n} vertices need as many lines, which do not fit into this file")
     lengths, neighbours = _read_lines(text, header)
@@ -72,7 +71,7 @@ def _read_header(text):
     if not found:
         raise text.error(at, "expected the header of a METIS file: vertices, edges, perhaps a format and a count")
     n, edges = int(found[1]), int(found[2])
-    check_most(text, at, n)
+    scan.check_most(text, at, n)
     sizes, weights, weighted = (digit == "1" for digit in (found[3] or b"").decode().rjust(3, "0"))
     count = int(found[4] or 1)
     if weights and not 1 <= count <= len(text):

@@ -11,13 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import progress
+from tcgpu.clean import MAX_VERTICES
 from tcgpu.engines.choice import in_numpy
+from tcgpu.errors import FormatError
 from tcgpu.formats import kinds
 
 NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 CHUNK, NUMPY_CHUNK = 1 << 20, 1 << 14  # bytes scanned by one worker, or in NumPy, at a time
 PIECE = 64  # chunks between two reports of what is done
 BLOCK = 1 << 18  # lines written at a time
+ALWAYS_ALLOWED = 1 << 24  # vertices that any machine has memory for
+MAX_PER_EDGE = 256  # more vertices than this for each edge look like a mistake
 
 MESSAGES = {
     kinds.NEGATIVE: "vertex numbers are not negative",
@@ -190,3 +194,24 @@ def _table(text, separators):
     numbers = np.fromstring(text.replace(found[1], b" "), np.int64 if all(whole) else np.float64, sep=" ")
     numbers = numbers.reshape(len(lines), -1)
     return numbers[:, :2].T.astype(np.uint64), numbers.shape[1], whole
+
+
+def check_memory(n, edges, path, or_else=""):
+    """Refuse a vertex count that a few bytes claim and that takes gigabytes; `or_else` names another way out."""
+    if n > ALWAYS_ALLOWED and n > MAX_PER_EDGE * edges:
+        size = f"{8 * n / 1e9:.1f} GB"
+        raise FormatError(
+            f"{path}: {n} vertices for {edges} edges would take {size}; if that is meant, read it with n={n}{or_else}"
+        )
+
+
+def check_count(n, found, path):
+    """Refuse a file that has another number of vertices than the caller's `n`."""
+    if n is not None and n != found:
+        raise FormatError(f"{path} has {found} vertices, not n={n}")
+
+
+def check_most(text, at, n):
+    """Refuse more vertices than a graph can have, which the line at `at` promises."""
+    if n > MAX_VERTICES:
+        raise text.error(at, f"{n} vertices are more than {MAX_VERTICES}, the most there can be")

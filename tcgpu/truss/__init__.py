@@ -86,8 +86,8 @@ def _peeled(verb, function, graph, options, *args):
         graph = as_graph(graph)
     with nullcontext() if name == "cpu" else on_engine(K_TRUSS, name, options["max_seconds"]):
         if name == "cpu":
-            home = "small_truss" if small.serves(graph) else "native_peeling"
-            peeling, taken = import_module(f"tcgpu.truss.{home}"), graph
+            taken = graph
+            peeling = small if small.serves(graph) else import_module("tcgpu.truss.native_peeling")
         else:
             from tcgpu.truss import peeling
 

@@ -19,11 +19,10 @@ from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.citation import cited
 from tcgpu.lab.explorer.graph_card import DEFAULT, GraphCard, GraphSource
 from tcgpu.lab.explorer.job_thread import JobThread, Stopped
-from tcgpu.lab.explorer.kernel_page import KernelPage
 from tcgpu.lab.explorer.method_card import MethodCard
 from tcgpu.lab.explorer.method_run import MethodRun
 from tcgpu.lab.explorer.pages import ComparePage, Page
-from tcgpu.lab.explorer.sweep_page import SweepPage
+from tcgpu.lab.explorer.sweep_page import KernelPage, SweepPage
 from tcgpu.lab.explorer.trace_page import TracePage
 from tcgpu.markup import Markup, element
 from tcgpu.measurement import check_agreement
