@@ -68,7 +68,7 @@ def read(
     columns: tuple[int, int] | tuple[str, str] | None = None,
     progress: bool | Callable[[float, float], Any] | None = None,
 ) -> Graph:
-    """Read the graph in a file or folder; its name is that of the file.
+    """Read the graph in a file or folder; its name is that of the file. A FormatError names the line that is wrong.
 
     Parameters
     ----------
@@ -92,11 +92,6 @@ def read(
         the first line; by default those with names such as source and target, else the first two.
     progress
         True shows a bar, False none, None one at a terminal only; a function is called with (done, total).
-
-    Raises
-    ------
-    FormatError
-        The file does not have the format; the message names the line and what was expected.
     """
     if hasattr(path, "read"):
         path = given_file(path)

@@ -47,16 +47,6 @@ def simulate(
         in the kernel is raised.
     seed
         For threads that run in a random order, without looking for faults.
-
-    Returns
-    -------
-    Faults
-        A list of Fault, each of which prints as a sentence; empty if there is none, or if none were looked for.
-
-    Raises
-    ------
-    KernelError
-        If it is no launch: no function, or more threads than a block has.
     """
     function = getattr(kernel, "py_func", kernel)
     if not hasattr(function, "__code__"):

@@ -507,7 +507,9 @@ def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degre
     reach = xp.zeros(n, np.int32)
     packed = xp.empty(n, np.uint64)
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)))
-    _measure(u, v, lengths, degree, reach)
+    bits = _table_bits(PLACE_BYTES)
+    ranges = min(MOST_RANGES, max(1, n // RANGE)) if u.size >= MANY_A_VERTEX * n else 1
+    _by_ranges(measure_vertices, ranges, n, (u, v, lengths, degree, reach), bits, PLACE_BYTES << bits)
     if check:
         check()
     sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
@@ -529,13 +531,6 @@ def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degre
         sums.add_natural(1)
         costs = sums.costs(sampled)
     return costs, degree, lengths
-
-
-def _measure(u, v, lengths, in_columns, reach):
-    n, bits = lengths.size, _table_bits(PLACE_BYTES)
-    args = u, v, lengths, in_columns, reach
-    ranges = min(MOST_RANGES, max(1, n // RANGE)) if u.size >= MANY_A_VERTEX * n else 1
-    _by_ranges(measure_vertices, ranges, n, args, bits, PLACE_BYTES << bits)
 
 
 def _table_bits(place_bytes):

@@ -16,7 +16,6 @@ from tcgpu.graph import Graph
 from tcgpu.hardware import webgpu_device
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import elements
-from tcgpu.lab.explorer.citation import cited
 from tcgpu.lab.explorer.graph_card import DEFAULT, GraphCard, GraphSource
 from tcgpu.lab.explorer.job_thread import JobThread, Stopped
 from tcgpu.lab.explorer.method_card import MethodCard
@@ -389,7 +388,7 @@ class Explorer(widgets.VBox):
         self.python.show(element("pre", code) if code else "")
         name, rows = f"tcgpu-{self.page.title.lower()}.csv", self.rows
         words = f"{counted(len(rows), 'row')} as CSV"
-        self.csv.show(elements.download_link(name, cited(rows).csv().encode(), words) if rows else "")
+        self.csv.show(elements.download_link(name, elements.cited(rows).csv().encode(), words) if rows else "")
 
     @elements.one_at_a_time
     def _show_view(self):
