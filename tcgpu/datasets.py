@@ -90,17 +90,12 @@ def here() -> list[Dataset]:
 
 @roomy
 def load(name: str) -> Graph:
-    """Load a graph of the catalogue; download it if it is not on this machine.
+    """Load a graph of the catalogue; download it if it is not here. GraphError if it is not the published one.
 
     It is looked for in the folder that TCGPU_GRAPHS names, in the package, and among earlier downloads. A file of the
     user's must have the published numbers of vertices and edges. A download must have these, too, and the known
     checksum, or, if none is known, the published number of triangles. It is kept as a folder of memory-mapped arrays,
     which opens at once; these are later checked to be valid columns, not compared with the download again.
-
-    Raises
-    ------
-    GraphError
-        If there is no such graph, it cannot be downloaded, or it is not the published one.
     """
     entry = _entry(name)
     path, format = _local_file(entry)

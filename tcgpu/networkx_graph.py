@@ -30,16 +30,10 @@ class BackendGraph:
 
     `nx.triangles(BackendGraph(tcgpu.read(path)))` needs no NetworkX graph in between.
 
-    Parameters
-    ----------
-    graph : Graph
-    source : networkx.Graph, optional
-        The graph it was converted from, which has the loops and attributes.
-    directions : numpy.ndarray, optional
-        Of a directed graph: FORWARDS, BACKWARDS or both for each of `graph.edges()` (uint8).
-    roots : dict, optional
-        By the name of an edge attribute: of each edge, the cube root of its weight over the largest weight, added up
-        over its directions (float64). Those that are missing are read from the source.
+    source: the NetworkX graph it was converted from, which has the loops and attributes. directions: of a directed
+    graph, FORWARDS, BACKWARDS or both for each of `graph.edges()` (uint8). roots: by the name of an edge attribute, of
+    each edge the cube root of its weight over the largest weight, added up over its directions (float64); those that
+    are missing are read from the source.
     """
 
     __networkx_backend__ = "tcgpu"

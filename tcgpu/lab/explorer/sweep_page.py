@@ -17,10 +17,10 @@ from tcgpu.hardware import gpus, timed_engine
 from tcgpu.insight.estimates import FILLING_EDGES, caution_for
 from tcgpu.insight.gpus import GPUS
 from tcgpu.lab import sweep
-from tcgpu.lab.explorer import charts, elements
+from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.graph_card import GraphSource
 from tcgpu.lab.explorer.method_run import label_of, machine_of, times_of
-from tcgpu.lab.explorer.pages import Page, first_gpu, shown_ms
+from tcgpu.lab.explorer.pages import POINTS, Page, first_gpu, shown_ms
 from tcgpu.lab.explorer.trace_page import with_kernels
 from tcgpu.registry import METHODS
 
@@ -266,7 +266,7 @@ class SweepPage(Page):
             limits=self.limits.value,
             ylabel=f"speedup of {of} over {self.baseline.value}" if self.quantity.value == SPEEDUP else EDGE_TIME,
             legend=True,
-            size=charts.POINTS,
+            size=POINTS,
             ax=ax,
         )
         self.chart.show(ax.figure, [run.method for run in self._runs], sweep.points_of(curves, self.quantity.value))
