@@ -81,7 +81,6 @@ class BackendGraph:
 
     @cached_property
     def number(self):
-        """The vertex number of each node."""
         return {node: v for v, node in enumerate(self.nodes)}
 
     @cached_property

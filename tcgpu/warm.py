@@ -49,7 +49,6 @@ def warm(verbs):
 
 
 def folders():
-    """The folders with compiled code."""
     return Path(os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "native"), cache_folder() / "kernels"
 
 

@@ -77,7 +77,6 @@ def path_of(function, signature, capability, most_threads=None):
 
 
 def folder():
-    """The folder of cached cubins."""
     return cache_folder() / "kernels"
 
 
@@ -103,7 +102,6 @@ def versions():
 
 
 def version(package):
-    """The version of an installed package; "" if it is not."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

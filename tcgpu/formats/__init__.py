@@ -95,7 +95,19 @@ def read(
     """
     if hasattr(path, "read"):
         path = given_file(path)
-    name, chosen, n, more = _checked(path, format, n, base=base, columns=columns, relabel=relabel or None)
+    name = as_text(path)
+    if not (isinstance(name, GivenFile) or os.path.exists(name)):
+        by_name = "" if {".", "/"} & set(name) else f"; published graphs are loaded by name: tcgpu.load({name!r})"
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + by_name, name)
+    chosen = _format(name, format)
+    for keyword, value in (("base", base), ("columns", columns), ("relabel", relabel or None)):
+        if value is not None and keyword not in chosen.keywords:
+            raise GraphError(f"{name}: {keyword}= is for edge lists; a {chosen.title} has its vertices in one way only")
+    if base not in (None, 0, 1):
+        raise GraphError(f"base must be 0 or 1, not {base!r}")
+    n, more = None if n is None else known_count(n), {} if columns is None else {"columns": columns}
+    if relabel and chosen is EDGE_LIST:
+        more["relabel"] = True
     if relabel and not (base is None and n is None):
         raise GraphError(f"{name}: relabel=True numbers the vertices that occur; it goes without base= and n=")
     if relabel is False and base is None and "base" in chosen.keywords:
@@ -169,25 +181,6 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
     if os.path.isdir(path):
         return "folder" if binary.is_ours(path) else None
     return _by_ending(path)
-
-
-def _checked(path, format, n, **of_edge_lists):
-    """`(path as text, Format, n, a dict with columns)`; checks that the file exists before its ending."""
-    path = as_text(path)
-    if not (isinstance(path, GivenFile) or os.path.exists(path)):
-        by_name = "" if {".", "/"} & set(path) else f"; published graphs are loaded by name: tcgpu.load({path!r})"
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + by_name, path)
-    chosen = _format(path, format)
-    for keyword, value in of_edge_lists.items():
-        if value is not None and keyword not in chosen.keywords:
-            raise GraphError(f"{path}: {keyword}= is for edge lists; a {chosen.title} has its vertices in one way only")
-    base, columns = of_edge_lists["base"], of_edge_lists["columns"]
-    if base not in (None, 0, 1):
-        raise GraphError(f"base must be 0 or 1, not {base!r}")
-    more = {} if columns is None else {"columns": columns}
-    if of_edge_lists.get("relabel") and chosen is EDGE_LIST:
-        more["relabel"] = True
-    return path, chosen, None if n is None else known_count(n), more
 
 
 def _format(path, name):

@@ -32,7 +32,14 @@ class _Header:
 
 
 def read(path, base=None, n=None):
-    text, header, lengths, neighbours = _scan(path, n)
+    text = Text(path)
+    header = _read_header(text)
+    scan.check_count(n, header.n, path)
+    if header.n > len(text) - header.end + 1:
+        raise text.error(header.at, f"{header.n} vertices need as many lines, which do not fit into this file")
+    lengths, neighbours = _read_lines(text, header)
+    lengths = _check_lines(text, header, lengths)
+    _check_edges(text, header, lengths, neighbours)
     graph = Graph.from_csr(np.concatenate(([0], np.cumsum(lengths))), neighbours)
     if graph.cleaned.reversed != graph.m:
         raise _one_sided(text, header, lengths, neighbours)
@@ -48,19 +55,6 @@ def write(graph, stream):
     for first in range(0, graph.n, scan.BLOCK):
         part = indptr[first : first + scan.BLOCK + 1]
         stream.write(scan.format_lines(part[1:] - part[0], indices[part[0] : part[-1]], 1, " "))
-
-
-def _scan(path, n):
-    """`(text, header, number of neighbours of each vertex, all neighbours)`."""
-    text = Text(path)
-    header = _read_header(text)
-    scan.check_count(n, header.n, path)
-    if header.n > len(text) - header.end + 1:
-        raise text.error(header.at, f"{header.n} vertices need as many lines, which do not fit into this file")
-    lengths, neighbours = _read_lines(text, header)
-    lengths = _check_lines(text, header, lengths)
-    _check_edges(text, header, lengths, neighbours)
-    return text, header, lengths, neighbours
 
 
 def _read_header(text):

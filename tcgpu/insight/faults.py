@@ -373,7 +373,6 @@ class Checker(InstrumentedCuda):
 
 
 def site_of(kind, code, line):
-    """The Site of a line of code that runs."""
     return Site(kind, Function(code.co_name, code.co_firstlineno, (), code.co_filename), line)
 
 

@@ -271,7 +271,6 @@ def peel_until(rest, stop):
 
 
 def supports(graph):
-    """The support of each edge, on the device."""
     with adaptive.support_plan(graph).carried_out() as done:
         return runtime.to_device_library(done.arrays[done.plan.output])
 

@@ -99,7 +99,6 @@ class Page(widgets.VBox):
         """The row of a measurement that need not be made again; None if it has to be made."""
 
     def measure(self, source, graph, run):
-        """The row of a method on the graph of a source."""
         return run.run(graph, graph.name or source.code)[0]
 
     def code(self, graphs, runs):
@@ -125,14 +124,12 @@ class Page(widgets.VBox):
             self.table.show(elements.table(list(self.columns), self.lines(rows)))
 
     def to_draw(self):
-        """The rows that are shown."""
         return list(self.rows)
 
     def draw_charts(self, rows):
         """Draw the charts of the rows."""
 
     def note_of(self, rows):
-        """The note below the charts."""
         simulated = any(row["engine"] == "sim" for row in rows)
         software = any(row.get("gpu_kind") == "software" and row["engine"] == "webgpu" for row in rows)
         return self._left_out + SIMULATOR_NOTE * simulated + SOFTWARE_NOTE * software
@@ -181,7 +178,6 @@ class ComparePage(Page):
 
     @property
     def recorded(self) -> Rows:
-        """The recorded rows that are shown."""
         return self._records.get(self.machine.value, {}).get(self.graph.value, Rows())
 
     def plan(self, graphs, runs):

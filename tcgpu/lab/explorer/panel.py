@@ -85,7 +85,6 @@ class Explorer(widgets.VBox):
 
     @property
     def page(self) -> Page:
-        """The page that is shown."""
         return self.pages.children[self.pages.selected_index]
 
     @property
@@ -119,7 +118,6 @@ class Explorer(widgets.VBox):
 
     @property
     def rows(self) -> Rows:
-        """The rows of the page that is shown."""
         return self.page.rows
 
     def method_runs(self) -> list[MethodRun]:

@@ -310,7 +310,6 @@ def _of_launch(rows, run):
 
 
 def _of_curve(row, source, run):
-    """The row with its place in the chart."""
     nonzeros = source.nonzeros or row["nonzeros_per_column"]
     return row | {"curve": run.label, "nonzeros": nonzeros, "picked": not source.nonzeros}
 

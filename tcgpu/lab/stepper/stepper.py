@@ -64,7 +64,6 @@ class Stepper(Player):
 
     @property
     def frame(self) -> Frame:
-        """The frame that is shown."""
         return self.frames[self.step]
 
     @traitlets.validate("step")
