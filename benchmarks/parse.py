@@ -24,7 +24,7 @@ import scipy.io
 import tcgpu
 from tcgpu import measurement, records
 from tcgpu.engines import native
-from tcgpu.formats import read_edges
+from tcgpu.formats import FORMATS, format_of
 
 GAP = 10  # how far apart vertex numbers are in the list with gaps
 WIDE_GAP = 10**11  # and in the list with numbers of 64 bits
@@ -41,7 +41,7 @@ def scipy_edges(path):
 
 
 def tcgpu_edges(path):
-    return read_edges(path)[:2]
+    return FORMATS[format_of(path)].read_edges(str(path))[:2]
 
 
 def tcgpu_graph(path):
@@ -73,7 +73,7 @@ def files(folder, megabytes):
     tcgpu.write(graph, matrix)
     yield "Matrix Market", matrix, {"SciPy": scipy_edges, **ours}
     tcgpu.write(graph, lists)
-    yield "METIS; SciPy: .mtx", lists, {"SciPy": lambda _: scipy_edges(matrix), **ours}
+    yield "METIS; SciPy: .mtx", lists, {"SciPy": lambda _: scipy_edges(matrix), "tcgpu, Graph": tcgpu_graph}
 
 
 def compare(path, readers, repeats):

@@ -92,7 +92,7 @@ def streamed(graph, limit, repeats):
         "kernels_ms": round(overlap.kernels_ms, 3),
         "whole_ms": round(overlap.whole_ms, 3),
         "hidden": round(overlap.hidden, 3),
-        "device_bytes": streaming.device_bytes,
+        "device_bytes": streaming.layout.device_bytes,
         "pinned_bytes": streaming.pinned_bytes,
         "host_bytes": memory.grown,
     }

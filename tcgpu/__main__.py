@@ -322,12 +322,8 @@ def methods(arguments):
         ]
         with_knobs = zip(found, knobs, strict=True)
         print_json([{name: getattr(m, name) for name in names} | {"knobs": own} for m, own in with_knobs])
-        return
-    rows = [("METHOD", "SOURCE", "ENGINES", "ORDER", "KNOBS", "WHAT IT DOES")]
-    for m in found:
-        knobs = " ".join(f"{name}={default}" for name, default in m.knobs.items())
-        rows.append((m.name, m.source, " ".join(m.engines), m.order, knobs or "-", m.summary))
-    print_table(rows)
+    else:
+        print(found)
 
 
 def devices(arguments):

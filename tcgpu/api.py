@@ -18,15 +18,7 @@ from tcgpu.engines.choice import Engine
 from tcgpu.errors import MethodError, roomy
 from tcgpu.graph import Order, as_graph
 from tcgpu.progress import underway
-from tcgpu.registry import (
-    METHODS,
-    Method,
-    check_engine,
-    choose,
-    choose_for_edges,
-    on_engine,
-    triangles_plan,
-)
+from tcgpu.registry import METHODS, Method, check_engine, choose, choose_for_edges, on_engine, triangles_plan
 from tcgpu.suggest import bound, unknown
 
 if TYPE_CHECKING:

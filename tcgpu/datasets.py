@@ -1,10 +1,5 @@
 """Datasets: published graphs by name, downloaded once, when they are first used.
 
-    catalogue()     every graph there is, as Dataset entries
-    here()          those of them that are on this machine
-    load(name)      the Graph
-    fetch(name)     the path of its file or folder
-
 The catalogue has the four matrices of the report, all graphs of Bisson & Fatica's Table I, small generated graphs that
 come with the package, and the files of a folder of the user's, which TCGPU_GRAPHS names. Those are not downloaded, and
 have the names of the files without their endings. If the folder has an INDEX.tsv (name, file, format, vertices, edges,
@@ -48,33 +43,19 @@ _DAMAGED = (tarfile.TarError, zlib.error, EOFError, OSError)  # what reading a d
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is published about a graph, and where it comes from.
-
-    Attributes
-    ----------
-    family : str
-        "report", "graph challenge", "generated" (in the package) or "local" (in the folder TCGPU_GRAPHS).
-    vertices, edges, triangles : int or None
-        None if the source does not say.
-    url : str or None
-        None if no download is needed.
-    reported_nonzeros_per_column : float or None
-        What the report prints; `note` says where that contradicts vertices and edges.
-    checksum : str or None
-        Of the file at `url`, "sha256:..." or "md5:..."; None if it is not known.
-    """
+    """What is published about a graph, and where it comes from. None: the source does not say."""
 
     name: str
-    family: str
+    family: str  #: "report", "graph challenge", "generated" (in the package) or "local" (in the folder TCGPU_GRAPHS)
     vertices: int | None
     edges: int | None
     triangles: int | None
     source: str
-    url: str | None
+    url: str | None  #: None if no download is needed
     format: str
-    reported_nonzeros_per_column: float | None = None
+    reported_nonzeros_per_column: float | None = None  #: in the report; `note` says where its own numbers contradict it
     note: str = ""
-    checksum: str | None = None
+    checksum: str | None = None  #: of the file at `url`, "sha256:..." or "md5:..."
 
     @property
     def nonzeros_per_column(self) -> float:
@@ -109,21 +90,12 @@ def here() -> list[Dataset]:
 
 @roomy
 def load(name: str) -> Graph:
-    """Load a graph of the catalogue; download it if it is not on this machine.
+    """Load a graph of the catalogue; download it if it is not here. GraphError if it is not the published one.
 
     It is looked for in the folder that TCGPU_GRAPHS names, in the package, and among earlier downloads. A file of the
     user's must have the published numbers of vertices and edges. A download must have these, too, and the known
     checksum, or, if none is known, the published number of triangles. It is kept as a folder of memory-mapped arrays,
     which opens at once; these are later checked to be valid columns, not compared with the download again.
-
-    Returns
-    -------
-    Graph
-
-    Raises
-    ------
-    GraphError
-        If there is no such graph, it cannot be downloaded, or it is not the published one.
     """
     entry = _entry(name)
     path, format = _local_file(entry)
@@ -172,7 +144,6 @@ def parsed(text: str) -> int | float | str:
 
 
 def _entries(family):
-    """The entries for the graphs in the folder of a family."""
     for name, row in _files(family).items():
         sizes = (int(row[what]) if what in row else None for what in ("vertices", "edges", "triangles"))
         source, note = row.get("made") or str(_folder(family)), row.get("note") or ""
@@ -290,7 +261,6 @@ def _downloaded(entry):
 
 
 def _retrieve(entry, file):
-    """Download the file of an entry."""
     import pooch
 
     if entry.url.startswith("http:"):
@@ -328,17 +298,14 @@ def _checked(entry, path, format):
     if entry.edges is None:
         return graph
     dropped = graph.cleaned.loops + graph.cleaned.duplicates + graph.cleaned.reversed
-    if entry.vertices not in (graph.n, _largest_number(graph) + 1) or entry.edges not in (graph.m, graph.m + dropped):
+    numbered = graph.n and np.asarray(graph.labels).dtype.kind in "iu"
+    largest = int(np.max(graph.labels)) if numbered else graph.n - 1  # some publish it, plus 1, as a number of vertices
+    if entry.vertices not in (graph.n, largest + 1) or entry.edges not in (graph.m, graph.m + dropped):
         raise GraphError(
             f"{path} is not {entry.name}: it has {graph.n:,} vertices and {graph.m:,} edges, published are "
             f"{entry.vertices:,} and {entry.edges:,}"
         )
     return graph
-
-
-def _largest_number(graph):
-    """The largest vertex number in the source. Some publish it, plus 1, as the number of vertices."""
-    return int(np.max(graph.labels)) if graph.n and np.asarray(graph.labels).dtype.kind in "iu" else graph.n - 1
 
 
 def _from_archive(entry, path):

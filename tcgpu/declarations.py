@@ -164,24 +164,6 @@ class Method:
 
         It returns a `tcgpu.kernels.ArrayPlan`: a plan whose result is an array, `support`. Its edges are in the order
         of `row_idx` and `col_of`.
-
-            >>> import numpy as np
-            >>> import tcgpu
-            >>> from tcgpu import cuda
-            >>> from tcgpu.kernels import ArrayPlan
-            >>> @tcgpu.method
-            ... def mine(n, total):
-            ...     pass
-            >>> @tcgpu.kernel
-            ... def in_a_clique(support, n):
-            ...     for e in range(cuda.grid(1), support.size, cuda.gridsize(1)):
-            ...         support[e] = n - 2
-            >>> @mine.for_edges
-            ... def each_edge(graph):
-            ...     created = {"support": (graph.m, np.int64, 0)}
-            ...     return ArrayPlan("mine", {}, created, [tcgpu.launch(in_a_clique, graph.m, 64, n=graph.n)])
-            >>> tcgpu.support(tcgpu.generate.clique(4), method=mine, engine="sim")
-            array([2, 2, 2, 2, 2, 2])
         """
         self.tallies["edges"] = plan
         return plan

@@ -60,7 +60,6 @@ def given_file(file):
 
 
 def zstandard():
-    """The package zstandard."""
     with needing("a file that ends in .zst"):
         import zstandard
     return zstandard

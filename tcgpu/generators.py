@@ -1,9 +1,5 @@
 """Generated graphs: the classes that the papers use, at any size, and graphs whose number of triangles is known.
 
-    tcgpu.generate.rmat(16, seed=1)                       a Graph
-    tcgpu.generate.GENERATORS["rmat"](16, seed=1)         the same, by name
-    tcgpu.generate.edges("rmat", 16, seed=1)              its edges as drawn, with loops and duplicates: (u, v, n)
-
 Every generator takes sizes and `seed=0` by keyword. The same arguments give the same graph on every machine, with any
 number of threads and any version of NumPy, whose own random numbers may change (see `draws_in_numpy`). The name of a
 graph is the call that made it. No size is too small: a graph without room for edges has none.

@@ -70,19 +70,6 @@ class Graph:
         The source's name of each vertex.
     validate
         Whether to check the columns; GraphError names the first wrong one. Without, wrong ones may end the process.
-
-    Attributes
-    ----------
-    n, m : int
-        The number of vertices and of edges.
-    name : str or None
-        The name of the graph.
-    order : str
-        How the vertices are numbered.
-    cleaned : Cleaned
-        What was dropped from the source.
-    folder : pathlib.Path or None
-        The folder whose files hold the columns, mapped into memory.
     """
 
     def __init__(
@@ -107,12 +94,13 @@ class Graph:
                 raise GraphError(f"row_idx holds numbers outside 0..{clean.MAX_VERTICES - 1}")
         self._row_idx = _held(row_idx, np.int32)
         self._rank: np.ndarray | None = None
-        self.n: int = self._col_ptr.size - 1
-        self.m: int = self._row_idx.size
-        self.name, self.order = name, order
-        self.folder: Path | None = None
+        self.n: int = self._col_ptr.size - 1  #: the number of vertices
+        self.m: int = self._row_idx.size  #: the number of edges
+        self.name = name  #: None if it has none
+        self.order = order  #: how the vertices are numbered
+        self.folder: Path | None = None  #: the folder whose files hold the columns, mapped into memory
         self.folder_state: tuple | None = None  # `formats.binary.file_state` of the folder
-        self.cleaned = cleaned or Cleaned()
+        self.cleaned = cleaned or Cleaned()  #: what was dropped from the source
         self._source_labels = _checked_labels(labels, self.n)
         self._orders: dict[tuple[str, int], Self] = {}
         if validate:
@@ -150,11 +138,6 @@ class Graph:
         order
             Number the vertices in this order at once, which saves the second sort of `ordered`. Degrees then include
             repeated edges.
-
-        Examples
-        --------
-        >>> Graph.from_edges([0, 1, 2], [1, 2, 0])
-        <Graph: 3 vertices, 3 edges, 1.00 nonzeros per column (at most 2), natural order; nothing dropped>
         """
         if relabel or v is None and not isinstance(u, (list, np.ndarray)):
             from tcgpu.foreign_graphs import edges_of

@@ -19,21 +19,9 @@ SHOWN = "engine", "number", "name", "kind", "backend", "driver", "needs"
 def devices() -> Table:
     """List what runs kernels and counts here: NVIDIA's GPUs, WebGPU's devices, the simulator, the CPU.
 
-    Returns
-    -------
-    Table
-        A row for each device. `engine` is what `count` and `measure` take; `kind` is "discrete", "integrated", "other"
-        or, where WebGPU has no hardware, "software"; `needs` says why an engine is not there, and what to do. The
-        environment variable TCGPU_WEBGPU, the `number` of a WebGPU device or a part of its name, chooses among those.
-
-    Examples
-    --------
-    >>> tcgpu.devices()
-    engine  number  name                          kind      backend  driver  needs
-    gpu                                                                      there is no NVIDIA GPU here
-    webgpu  0       SwiftShader Device (Subzero)  software  Vulkan
-    sim             CUDA in Python
-    cpu             AMD EPYC, 2 threads
+    `engine` is what `count` and `measure` take; `kind` is "discrete", "integrated", "other" or, where WebGPU has no
+    hardware, "software"; `needs` says why an engine is not there, and what to do. The environment variable
+    TCGPU_WEBGPU, the `number` of a WebGPU device or a part of its name, chooses among those.
     """
     from tcgpu.engines import native
 

@@ -54,7 +54,7 @@ def measure(
     name: str | None = None,
     max_seconds: float | None = None,
 ) -> Rows:
-    """Time methods on a graph, and check that their counts agree.
+    """Time methods on a graph, and check that their counts agree: if any two differ, a RuntimeError says so.
 
     Parameters
     ----------
@@ -77,11 +77,6 @@ def measure(
         A row for each method and each setting of its knobs: `kernel_ms`, `process_ms` and `total_ms` are medians in
         milliseconds, `*_spread` the largest less the smallest. A row names the machine and tcgpu's revision. `gpu_kind`
         is "software" where WebGPU has no hardware: such times are not a GPU's.
-
-    Raises
-    ------
-    RuntimeError
-        If any two counts differ.
     """
     methods = [fastest(engine)] if methods is None else as_list(methods)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:

@@ -30,16 +30,10 @@ class BackendGraph:
 
     `nx.triangles(BackendGraph(tcgpu.read(path)))` needs no NetworkX graph in between.
 
-    Parameters
-    ----------
-    graph : Graph
-    source : networkx.Graph, optional
-        The graph it was converted from, which has the loops and attributes.
-    directions : numpy.ndarray, optional
-        Of a directed graph: FORWARDS, BACKWARDS or both for each of `graph.edges()` (uint8).
-    roots : dict, optional
-        By the name of an edge attribute: of each edge, the cube root of its weight over the largest weight, added up
-        over its directions (float64). Those that are missing are read from the source.
+    source: the NetworkX graph it was converted from, which has the loops and attributes. directions: of a directed
+    graph, FORWARDS, BACKWARDS or both for each of `graph.edges()` (uint8). roots: by the name of an edge attribute, of
+    each edge the cube root of its weight over the largest weight, added up over its directions (float64); those that
+    are missing are read from the source.
     """
 
     __networkx_backend__ = "tcgpu"
@@ -87,7 +81,6 @@ class BackendGraph:
 
     @cached_property
     def number(self):
-        """The vertex number of each node."""
         return {node: v for v, node in enumerate(self.nodes)}
 
     @cached_property
@@ -110,7 +103,7 @@ class BackendGraph:
         """The clustering of each vertex, as a list; a vertex without triangles has an int 0, as in NetworkX."""
         if weight not in self._clustering:
             if weight is not None and weight not in self.roots:
-                self.roots[weight] = Functions.convert_from_nx(self.source, edge_attrs={weight: 1}).roots[weight]
+                self.roots[weight] = convert_from_nx(self.source, edge_attrs={weight: 1}).roots[weight]
             if weight is None and not self.is_directed():
                 local = shares(np.array(self.triangles, np.int64), neighbour_pairs(self.graph))
             else:
@@ -148,95 +141,94 @@ class BackendGraph:
         return {node: value(self.number[node]) for node in self.nbunch_iter(nodes)}
 
 
-class Functions:
-    """The functions that NetworkX dispatches, under NetworkX's names and parameters. `G` is a BackendGraph."""
+# --------------------------------------- what NetworkX dispatches, by its names and parameters; `G` is a BackendGraph
 
-    @staticmethod
-    def convert_from_nx(graph, *, edge_attrs=None, preserve_edge_attrs=False, **attributes):
-        """Convert a NetworkX graph; it is kept as the source if it has directions, or attributes that are needed."""
-        try:
-            labels, u, v, data = networkx_edges(graph)
-        except GraphError as error:
-            raise NotImplementedError(str(error)) from None
-        if hasattr(graph, "_graph"):  # a view changes with its graph, and NetworkX does not clear its cache then
-            graph.__networkx_cache__ = None
-        own = Graph.from_edges(u, v, len(graph), labels=labels, name=graph.name or None)
-        keep, directions, roots = graph if preserve_edge_attrs or edge_attrs else None, None, {}
-        if graph.is_directed():
-            keep, directions = graph, directions_of(own, u, v)
-        data = list(data) if edge_attrs else ()
-        try:
-            for name in edge_attrs or ():
-                roots[name] = roots_of(own, u, v, _weights(data, name))
-        except GraphError:
-            says = "edge weights of which the largest is 0, or one is not finite, are not supported"
-            raise NotImplementedError(says) from None
-        return BackendGraph(own, keep, directions, roots)
 
-    @staticmethod
-    def convert_to_nx(result, *, name=None):
-        """Convert a BackendGraph to a NetworkX graph; other results are returned unchanged."""
-        if not isinstance(result, BackendGraph):
-            return result
-        return result.graph.to_networkx() if result.source is None else result.source.copy()
+def convert_from_nx(graph, *, edge_attrs=None, preserve_edge_attrs=False, **attributes):
+    """Convert a NetworkX graph; it is kept as the source if it has directions, or attributes that are needed."""
+    try:
+        labels, u, v, data = networkx_edges(graph)
+    except GraphError as error:
+        raise NotImplementedError(str(error)) from None
+    if hasattr(graph, "_graph"):  # a view changes with its graph, and NetworkX does not clear its cache then
+        graph.__networkx_cache__ = None
+    own = Graph.from_edges(u, v, len(graph), labels=labels, name=graph.name or None)
+    keep, directions, roots = graph if preserve_edge_attrs or edge_attrs else None, None, {}
+    if graph.is_directed():
+        keep, directions = graph, directions_of(own, u, v)
+    data = list(data) if edge_attrs else ()
+    try:
+        for name in edge_attrs or ():
+            roots[name] = roots_of(own, u, v, _weights(data, name))
+    except GraphError:
+        says = "edge weights of which the largest is 0, or one is not finite, are not supported"
+        raise NotImplementedError(says) from None
+    return BackendGraph(own, keep, directions, roots)
 
-    @staticmethod
-    def triangles(G, nodes=None):
-        return G.per_node(nodes, G.triangles_of(nodes))
 
-    @staticmethod
-    def clustering(G, nodes=None, weight=None):
-        return G.per_node(nodes, G.clustering(weight).__getitem__)
+def convert_to_nx(result, *, name=None):
+    """Convert a BackendGraph to a NetworkX graph; other results are returned unchanged."""
+    if not isinstance(result, BackendGraph):
+        return result
+    return result.graph.to_networkx() if result.source is None else result.source.copy()
 
-    @staticmethod
-    def average_clustering(G, nodes=None, weight=None, count_zeros=True):
-        found = G.per_node(nodes, G.clustering(weight).__getitem__)
-        values = [value for value in found.values() if value or count_zeros]
-        return sum(values) / len(values)
 
-    @staticmethod
-    def transitivity(G):
-        degrees = G.graph.degrees
-        return 6 * G.total / int(degrees @ (degrees - 1)) if G.total else 0
+def triangles(G, nodes=None):
+    return G.per_node(nodes, G.triangles_of(nodes))
 
-    @staticmethod
-    def triadic_census(G, nodelist=None):
-        nodes = set(G.nbunch_iter(nodelist))
-        if nodelist is not None and len(nodelist) != len(nodes):
-            raise ValueError("nodelist includes duplicate nodes or nodes not in G")
-        chosen = None if nodelist is None else [G.number[node] for node in nodes]
-        return census(G.graph, G.directions, chosen)
 
-    @staticmethod
-    def square_clustering(G, nodes=None):
-        return G.per_node(nodes, G.square_clustering.__getitem__)
+def clustering(G, nodes=None, weight=None):
+    return G.per_node(nodes, G.clustering(weight).__getitem__)
 
-    @staticmethod
-    def generalized_degree(G, nodes=None):
-        supports, times, start = G.supports
 
-        def counter(v):
-            part, counts = slice(start[v], start[v + 1]), Counter()
-            dict.update(counts, zip(supports[part], times[part], strict=True))  # in half the time of Counter(...)
-            return counts
+def average_clustering(G, nodes=None, weight=None, count_zeros=True):
+    found = G.per_node(nodes, G.clustering(weight).__getitem__)
+    values = [value for value in found.values() if value or count_zeros]
+    return sum(values) / len(values)
 
-        return G.per_node(nodes, counter)
 
-    @staticmethod
-    def all_triangles(G, nbunch=None):
-        chunks = subgraphs.list_triangles(G.graph, chunk=CHUNK) if nbunch is None else _triangles_of(G, nbunch)
-        for chunk in chunks:
-            for triangle in chunk.tolist():
-                yield tuple(map(G.nodes.__getitem__, triangle))
+def transitivity(G):
+    degrees = G.graph.degrees
+    return 6 * G.total / int(degrees @ (degrees - 1)) if G.total else 0
 
-    @staticmethod
-    def k_truss(G, k):
-        if G.graph.cleaned.loops and G.source is not None:
-            return nx.k_truss(G.source, k, backend="networkx")  # for NetworkX's error message
-        from tcgpu.truss import k_truss
 
-        found = k_truss(G.graph, max(k, 2))
-        return BackendGraph(found) if G.source is None else _copied_part(G.source, found.to_networkx())
+def triadic_census(G, nodelist=None):
+    nodes = set(G.nbunch_iter(nodelist))
+    if nodelist is not None and len(nodelist) != len(nodes):
+        raise ValueError("nodelist includes duplicate nodes or nodes not in G")
+    chosen = None if nodelist is None else [G.number[node] for node in nodes]
+    return census(G.graph, G.directions, chosen)
+
+
+def square_clustering(G, nodes=None):
+    return G.per_node(nodes, G.square_clustering.__getitem__)
+
+
+def generalized_degree(G, nodes=None):
+    supports, times, start = G.supports
+
+    def counter(v):
+        part, counts = slice(start[v], start[v + 1]), Counter()
+        dict.update(counts, zip(supports[part], times[part], strict=True))  # in half the time of Counter(...)
+        return counts
+
+    return G.per_node(nodes, counter)
+
+
+def all_triangles(G, nbunch=None):
+    chunks = subgraphs.list_triangles(G.graph, chunk=CHUNK) if nbunch is None else _triangles_of(G, nbunch)
+    for chunk in chunks:
+        for triangle in chunk.tolist():
+            yield tuple(map(G.nodes.__getitem__, triangle))
+
+
+def k_truss(G, k):
+    if G.graph.cleaned.loops and G.source is not None:
+        return nx.k_truss(G.source, k, backend="networkx")  # for NetworkX's error message
+    from tcgpu.truss import k_truss
+
+    found = k_truss(G.graph, max(k, 2))
+    return BackendGraph(found) if G.source is None else _copied_part(G.source, found.to_networkx())
 
 
 def _weights(data, name):

@@ -1,17 +1,9 @@
 """Progress reporting and cancellation: callbacks of long work, and a bar by tqdm, at a terminal or in a notebook.
 
-Long work calls `pulse` now and then, which calls the caller's callback. It may raise an exception to end the work:
-
-    with watched(callback):        # callback(share)
-        for k, method in enumerate(methods):
-            with part(k, len(methods)):
-                tcgpu.measure(graph, method)
-
+Long work calls `pulse` now and then, which calls the callback of `watched`. It may raise an exception to end the work.
 Callbacks are called before each run of a benchmark and each thread of the simulator, and ten times a second by compiled
-functions on the CPU. A launch on a GPU cannot be ended half-way. Two context managers show progress:
-
-    with progress(display, total, "counting") as bar:     # by amounts: bar.add(amount)
-    with underway(display, "counting 1,000 edges"):       # by the share that the work reports by `pulse`, or the time
+functions on the CPU. A launch on a GPU cannot be ended half-way. `progress` shows amounts, `underway` the share
+that work reports.
 """
 
 import signal
@@ -86,7 +78,6 @@ class uninterrupted:
 
 
 def watching():
-    """Whether there is a callback."""
     return _callback.get() is not None
 
 

@@ -32,33 +32,10 @@ def methods() -> list[Method]:
 
 
 def register(method: Method) -> Method:
-    """Let a method be named everywhere, as the built-in ones are: `tcgpu.count(graph, "mine")`.
+    """Let what `tcgpu.method` made be named everywhere, as `tcgpu.count(graph, "mine")`; returns it.
 
     A method that was registered before under the same name is replaced; MethodError for the name of a built-in one.
     A package registers its methods by entry points of the group "tcgpu.methods".
-
-    Parameters
-    ----------
-    method
-        What `tcgpu.method` made.
-
-    Returns
-    -------
-    Method
-        The same.
-
-    Examples
-    --------
-    >>> import tcgpu
-    >>> from tcgpu import cuda
-    >>> @tcgpu.method
-    ... def counts_edges(m, total):
-    ...     if cuda.grid(1) == 0:
-    ...         total[0] = m
-    >>> tcgpu.register(counts_edges)
-    <method 'counts_edges': a method of your own>
-    >>> tcgpu.count([(0, 1), (1, 2)], "counts_edges", engine="sim")
-    2
     """
     _check_name(method)
     METHODS[method.name] = method
@@ -66,16 +43,7 @@ def register(method: Method) -> Method:
 
 
 def unregister(name: str | Method) -> None:
-    """Remove a method that was registered; MethodError if there is none of this name, or it is a built-in one.
-
-    Examples
-    --------
-    >>> import tcgpu
-    >>> tcgpu.unregister("mine")
-    Traceback (most recent call last):
-        ...
-    tcgpu.errors.MethodError: no registered method 'mine'; there is none
-    """
+    """Remove a method that was registered; MethodError if there is none of this name, or it is a built-in one."""
     name = name.name if isinstance(name, Method) else name
     if name in BUILT_IN:
         raise MethodError(f"{name!r} is a built-in method: it stays")

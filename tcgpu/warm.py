@@ -49,7 +49,6 @@ def warm(verbs):
 
 
 def folders():
-    """The folders with compiled code."""
     return Path(os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "native"), cache_folder() / "kernels"
 
 
@@ -59,7 +58,6 @@ def bytes_kept():
 
 
 def compile_verb(verb):
-    """Compile what a verb needs, in this process."""
     from tcgpu import generators as generate
     from tcgpu.engines import choice
 

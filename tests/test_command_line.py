@@ -242,7 +242,7 @@ def test_a_count_by_webgpu_names_the_device(printed, k5):
 
 def test_methods(printed):
     header, *lines = printed("methods").splitlines()
-    assert header.split()[:2] == ["METHOD", "SOURCE"]
+    assert header.split()[:2] == ["name", "source"]
     assert [line.split()[0] for line in lines] == [method.name for method in tcgpu.methods()]
     facts = json.loads(printed("methods", "--json"))
     assert [fact["name"] for fact in facts] == [method.name for method in tcgpu.methods()]

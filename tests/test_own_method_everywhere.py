@@ -288,18 +288,6 @@ def test_the_examples_of_the_page_print_what_it_shows(root, registered):  # noqa
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.REPORT_NDIFF).run(examples).failed == 0
 
 
-@pytest.mark.parametrize(
-    "documented",
-    [tcgpu.method, tcgpu.register, tcgpu.unregister, tcgpu.check, tcgpu.simulate, tcgpu.Method.for_edges],
-    ids=lambda documented: documented.__name__,
-)
-def test_the_examples_of_a_docstring_print_what_it_shows(documented, registered):  # noqa: F811
-    examples = doctest.DocTestParser().get_doctest(documented.__doc__, {"tcgpu": tcgpu}, "docstring", None, 0)
-    assert len(examples.examples) > 1
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
-    assert doctest.DocTestRunner(optionflags=flags).run(examples).failed == 0
-
-
 def test_the_page_names_every_array_and_argument(root):
     page = (root / "docs" / "your_own_kernel.md").read_text()
     for name in (*declaring.ARRAYS, *declaring.SIZES, *declaring.SHARE, "total", "threads", "blocks"):

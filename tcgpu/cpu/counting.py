@@ -11,17 +11,7 @@ import numpy as np
 from tcgpu.arrays import running_sums
 from tcgpu.cpu.choose import MOST_PACKED, Design, design, hub_rows, kept_design
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
-from tcgpu.cpu.finding import (
-    FAR,
-    REST_BITS,
-    chunk_bounds,
-    chunks,
-    finder,
-    is_later,
-    pack_words,
-    run,
-    words_finder,
-)
+from tcgpu.cpu.finding import FAR, REST_BITS, chunk_bounds, chunks, finder, is_later, pack_words, run, words_finder
 from tcgpu.cpu_costs import CLOSE, LATER_EDGES, NEIGHBOURS
 from tcgpu.engines.native import CACHE_LINE, LANES, fetch_add, jit, prefetch, run_threads, shares, stopped
 
@@ -55,20 +45,15 @@ def finds_triangle(graph):
 
 
 def count_by(design, graph, part, workers=None):
-    """As `count`, by the given Design."""
     workers = workers_for(part, workers)
     if design.name == "short" and graph.m >= LANES:
-        return _total(COUNT_SHORT, graph, part, workers, True if _are_far(graph, part) else None, *[None] * 6)
+        edges = np.linspace(part.first, max(part.first, part.last - 1), SAMPLES).astype(np.int64)
+        far = part.last > part.first and np.median(graph.col_ptr[graph.row_idx[edges]] - edges) > CLOSE
+        return _total(COUNT_SHORT, graph, part, workers, True if far else None, *[None] * 6)
     bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     if design.name == "hubs":
         return _count_columns(graph, part, workers, design.hubs, bitmaps)
     return _count_words(graph, part, workers, bitmaps)
-
-
-def _are_far(graph, part):
-    """Whether v's column is far from most edges (u, v) of a part."""
-    edges = np.linspace(part.first, max(part.first, part.last - 1), SAMPLES).astype(np.int64)
-    return part.last > part.first and np.median(graph.col_ptr[graph.row_idx[edges]] - edges) > CLOSE
 
 
 def _count_columns(graph, part, workers, hubs, bitmaps):

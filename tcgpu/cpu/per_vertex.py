@@ -122,7 +122,6 @@ def in_edge_order_of(graph, ordered, values):
 
 
 def _moved(values, at, dtype):
-    """The values at some positions."""
     return _made(at.size, dtype, lambda part: values[at[part]])
 
 

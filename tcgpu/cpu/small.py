@@ -1,4 +1,4 @@
-"""Triangles, cliques and cycles of small graphs in NumPy and Python: nothing is compiled, nor is Numba imported.
+"""Triangles, trusses, cliques and cycles of small graphs in NumPy: nothing is compiled, nor is Numba imported.
 
 All pairs of rows of a column are looked up among the edges, in degree order, which has the fewest such pairs, whatever
 the `order` that is asked for.
@@ -59,7 +59,6 @@ def count(graph, part=None):
 
 
 def finds_triangle(graph):
-    """Whether there is a triangle."""
     return any(map(len, triples(graph)))
 
 
@@ -128,3 +127,23 @@ def _positions(edges, wanted):
     at = np.searchsorted(edges, wanted)
     at[at == edges.size] = 0
     return np.where(edges[at] == wanted, at, -1) if edges.size else at - 1
+
+
+def peel(graph, k):
+    """Which edges are in the k-truss: an array of bool, in the order of `row_idx`."""
+    return numbers(graph) >= k
+
+
+def numbers(graph):
+    """The truss number of each edge (int32), in the order of `row_idx`."""
+    listed = [positions for _, positions in with_edges(graph)]
+    triangles = np.concatenate([np.empty((3, 0), np.int64), *listed], axis=1)
+    support, found, k = bincount(triangles.ravel(), minlength=graph.m), np.zeros(graph.m, np.int32), 2
+    while (found == 0).any():
+        k = max(k, int(support[found == 0].min()) + 2)
+        weak = (found == 0) & (support <= k - 2)
+        found[weak] = k
+        broken = weak[triangles].any(axis=0)
+        support -= bincount(triangles[:, broken].ravel(), minlength=graph.m)
+        triangles = triangles[:, ~broken]
+    return found

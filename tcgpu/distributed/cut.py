@@ -4,9 +4,8 @@ Every edge is in exactly one `Part` of a cut, and a triangle belongs to the edge
 the counts of the parts add up to that of the graph. Counting a part takes the columns that its edges are in, and those
 of its rows.
 
-    slices(graph, parts)         ranges of the edge list, with any rows: where all columns are in memory
-    pairs(graph, stay, move)     two ranges of vertices at a time: where memory holds only some columns
-    shares(of)                   no edges, but the tasks of a method that distributes these itself
+`slices` are for where all columns are in memory, `pairs` for where only some are, `shares` for a method that
+distributes its tasks itself.
 
 Work is estimated in look-ups, from the lengths of columns: the rows of an edge's shorter column are looked up in the
 longer one. Of a large graph a sample of the edges is examined.

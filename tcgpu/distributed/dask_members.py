@@ -65,7 +65,6 @@ def divides(edges, workers, *options):
 
 
 def results(edges, workers, **knobs):
-    """The MemberResult of each member."""
     u, v, *n = edge_arrays(edges)
     u, v = division.on_host(u, v)
     task = division.Division(None, (), None, n[0] if n else None, knobs)

@@ -6,9 +6,8 @@ there in turn, and each pair of ranges is a part; then the next range stays. Cop
 ranges that move have two buffers, so that one can be filled while kernels read the other. The graph is read in pieces,
 through pinned memory; one in a folder stays in its files.
 
-    Streaming(graph, limit).count()     all parts of a graph
-    count(graph, part), tally(...)      any part, for a worker. Each thread keeps the columns of its last part on the
-                                        device, where the next part of the same graph may find them
+`Streaming` counts all parts of a graph, `count` and `tally` any one, for a worker: each thread keeps the columns of its
+last part on the device, where the next part of the same graph may find them.
 """
 
 import threading
@@ -232,17 +231,13 @@ class Request(NamedTuple):
 
 
 class Streaming:
-    """Counts of a graph on the engine's device, in at most `limit` bytes of its memory; None: in what is free.
-
-    `device_bytes` is the memory that it takes there, and after `count`, `pinned_bytes` that on the host.
-    """
+    """Counts of a graph on the engine's device, in at most `limit` bytes of its memory; None: in what is free."""
 
     def __init__(self, graph, limit=None, **knobs):
         self.graph, self.knobs = graph, knobs
         free = runtime.memory_free() - MARGIN
         self.limit = free if limit is None else min(limit, free)
         self.layout = layout(graph, self.limit)
-        self.device_bytes, self.pinned_bytes = self.layout.device_bytes, 0
 
     def count(self, resume=None, progress=None):
         """The number of triangles. resume: the path of a journal; progress: as in `tcgpu.count`."""
@@ -261,10 +256,9 @@ class Streaming:
         parts = set(parts)
         todo, requested = deque(part for part in self.layout.in_turn() if part in parts), deque()
         try:
-            with self._feeding() as ring:
+            with self._feeding():
                 self.stream, self.pending = runtime.Stream(), deque()
                 self.total, self.totals = runtime.device_array(1, np.int64, 0), runtime.pinned(MAX_PENDING, np.int64)
-                self.pinned_bytes = ring.nbytes + self.totals.nbytes
                 self.total_read, self.time_read = 0, time.perf_counter()
                 places = cycle(np.split(self.totals, self.totals.size))
                 while todo or requested:
@@ -299,7 +293,7 @@ class Streaming:
             if not hasattr(self, "staying"):
                 self.staying = Buffer(self.layout.stay_words)
                 self.moving = deque(Buffer(self.layout.move_words) for _ in range(self.layout.buffers))
-            yield ring
+            yield
 
     def _request_columns(self, part):
         """The Requests of the columns that the part's edges are in, and of those of its rows, which may be the same."""

@@ -2,12 +2,8 @@
 
 Of `of` workers, number `index` owns the columns of vertices index, index + of, and so on; c numbers them from 0. It
 lists the in-edges of all vertices i once: the pieces of its own quads and far rows that are past i. Then columns i come
-to it in steps, to be written to windows in which these are looked up:
-
-    near_plan    the columns of all near vertices; it also counts hubs by hubs
-    far_plan     the far columns of one worker: its own ones, then some of each other worker
-
-So the steps of all workers count each triangle once, and none has the whole graph.
+to it in steps, to be written to windows in which these are looked up: the near ones of all, then the far ones of one
+worker after the other. So the steps of all workers count each triangle once, and none has the whole graph.
 """
 
 from typing import Any, NamedTuple
@@ -221,7 +217,7 @@ def near_columns(own, counts, quads):
 
 
 def near_plan(own, quad_count, quad_ptr, quads, *, hubs=HUBS, crowd=CLASSES[3]):
-    """The Plan of the step with the columns of all near vertices. hubs, crowd: knobs of `adaptive`."""
+    """The Plan of the step with the columns of all near vertices, and of hubs by hubs. hubs, crowd: knobs."""
     near = own.n - own.first_near
     hubs = min(hubs, near)
     tasks, windows = near_windows(near, own.near_edges.size, crowd, True)

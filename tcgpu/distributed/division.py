@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -216,7 +216,11 @@ def results(edges, workers, **knobs):
     """The MemberResult of each worker."""
     u, v, *n = edge_arrays(edges)
     names = gpu_names()
-    shared = _in_parts(u, v, names) if is_on_gpus((u, v)) else _uploaded(*on_host(u, v), names)
+    if is_on_gpus((u, v)):
+        u, v = ([runtime.named("gpu").contiguous_there(part) for part in ends] for ends in (u, v))
+        shared = nullcontext(_device_edges(u, v, names))  # of copies that stay to the end
+    else:
+        shared = _uploaded(*on_host(u, v), names)
 
     def count(lost):
         task = Division(_key(workers.executor), tuple(names), source, n[0] if n else None, knobs)
@@ -294,13 +298,6 @@ def on_host(u, v):
     u, v = (np.ascontiguousarray(unmasked(runtime.to_host(ends), name)) for ends, name in ((u, "u"), (v, "v")))
     _check_equal(u, v)
     return u, v
-
-
-@contextmanager
-def _in_parts(u, v, names):
-    """The DeviceEdges of parts on GPUs."""
-    u, v = ([runtime.named("gpu").contiguous_there(part) for part in ends] for ends in (u, v))  # copies stay to the end
-    yield _device_edges(u, v, names)
 
 
 @contextmanager

@@ -39,7 +39,6 @@ class Journal:
         self._number = {part: number for number, part in enumerate(parts)}
 
     def add(self, result):
-        """Record a PartResult."""
         if result.part in self.done:  # parts without edges can be equal
             return
         number, seconds = self._number[result.part], round(result.seconds, 6)

@@ -94,7 +94,6 @@ def sum_values(results, length: int) -> np.ndarray:
 
 
 def add_values(total, result):
-    """Add the `values` of a PartResult to an array."""
     for first, values in result.values:
         total[first : first + values.size] += values
 

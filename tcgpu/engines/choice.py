@@ -93,7 +93,6 @@ def in_numpy(elements, compiled=None):
 
 
 def _choose_engine():
-    """The engine of this process, and the reason for it."""
     if SIMULATED:
         return "sim", "NUMBA_ENABLE_CUDASIM selects the simulator"
     if not visible_gpus():

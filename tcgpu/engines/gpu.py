@@ -41,7 +41,6 @@ def this_gpu():
 
 
 def _compute_capability(device):
-    """(major, minor)."""
     digits = _cupy().cuda.Device(device).compute_capability  # "90" is 9.0: the minor version has one digit
     return int(digits[:-1]), int(digits[-1])
 
@@ -211,7 +210,6 @@ class Engine(Staged):
         self._of(kernel).launch(blocks, threads, args, shared, stream)
 
     def _of(self, kernel):
-        """The CompiledKernel of a Kernel."""
         found = kernel.compiled.get(self.name)  # another thread may come first with a new one
         return found or kernel.compiled.setdefault(self.name, CompiledKernel(kernel))
 
@@ -361,7 +359,6 @@ class Engine(Staged):
 
 @cache
 def _facts(device):
-    """The `Facts` of a GPU, by its number."""
     runtime = _cupy().cuda.runtime
     version = runtime.runtimeGetVersion()
     return Facts(

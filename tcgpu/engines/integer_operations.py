@@ -30,19 +30,14 @@ SIGNED_CALLS = SHUFFLES | {"match_any_sync"}  # in Numba these are only for sign
 TESTED_ONCE = sys.version_info >= (3, 14)  # the bytecode of `while` jumps back to its test, and has it once
 
 
-def integer_type(kind):
-    """NumPy's type of a Numba type; None if it is no integer and no bool."""
-    return np.dtype(str(kind)) if isinstance(kind, (types.Integer, types.Boolean)) else None
-
-
 def result_type(name, kinds, literals=(), kept=False):
     """Numba's type of the operation on values of these types and on literals; None if one of them is no integer.
 
     kept: whether the result must have the type of the first one.
     """
-    known = [integer_type(kind) for kind in kinds]
-    if None in known:
+    if not all(isinstance(kind, (types.Integer, types.Boolean)) for kind in kinds):
         return None
+    known = [np.dtype(str(kind)) for kind in kinds]
     given = " and ".join(map(str, known))
     found = np.result_type(*known, *(0 for literal in literals if literal is not None))
     if found.kind == "f":

@@ -86,21 +86,10 @@ def _result_type(*types):
     return found.type
 
 
-def _min(*values):
-    return _result_type(*map(type, values))(min(values))
-
-
-def _max(*values):
-    return _result_type(*map(type, values))(max(values))
-
-
-def _range(*bounds):
-    kind = _result_type(*map(type, bounds))
-    return map(kind, range(*bounds))
-
-
-def _len(array):
-    return np.int64(len(array))
-
-
-SIMULATED_NAMES = {"__int64": np.int64, "__min": _min, "__max": _max, "__range": _range, "__len": _len}
+SIMULATED_NAMES = {
+    "__int64": np.int64,
+    "__min": lambda *values: _result_type(*map(type, values))(min(values)),
+    "__max": lambda *values: _result_type(*map(type, values))(max(values)),
+    "__range": lambda *bounds: map(_result_type(*map(type, bounds)), range(*bounds)),
+    "__len": lambda array: np.int64(len(array)),
+}

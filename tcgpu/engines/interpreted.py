@@ -42,7 +42,6 @@ uncached = inline = jit
 
 
 def compiled(function):
-    """A caller's function."""
     return function if hasattr(function, "py_func") else jit(function)
 
 

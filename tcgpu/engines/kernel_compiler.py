@@ -60,8 +60,11 @@ def image(function, signature, capability, most_threads=None):
     found = _read(path)
     if found is None:
         say_compiling()
-    if found is None and path in _under_way:
-        found = _wait_for(path)
+    if found is None and path in _under_way:  # in another process
+        process = _under_way[path]
+        while not path.exists() and process.poll() is None:
+            time.sleep(0.003)
+        found = _read(path)
     if found is None:
         found = compiled(function, signature, capability, most_threads)
         _write(path, found)
@@ -74,7 +77,6 @@ def path_of(function, signature, capability, most_threads=None):
 
 
 def folder():
-    """The folder of cached cubins."""
     return cache_folder() / "kernels"
 
 
@@ -100,7 +102,6 @@ def versions():
 
 
 def version(package):
-    """The version of an installed package; "" if it is not."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -170,14 +171,6 @@ def compile_named(arguments):
         module, _, kernel = name.partition(":")
         kernel = getattr(importlib.import_module(module), kernel)
         image(kernel.py_func, kernel.signatures[0], capability, kernel.most_threads)
-
-
-def _wait_for(path):
-    """Wait for the Image that another process compiles; None if it fails."""
-    process = _under_way[path]
-    while not path.exists() and process.poll() is None:
-        time.sleep(0.003)
-    return _read(path)
 
 
 @atexit.register

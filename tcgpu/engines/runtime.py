@@ -86,7 +86,6 @@ def current():
 
 @cache
 def named(name):
-    """The engine of this name."""
     return import_module(f"tcgpu.engines.{name}").Engine()
 
 
@@ -188,13 +187,7 @@ class Kernel:
 
 
 def kernel(*signatures: Any, most_threads: int | tuple[int, int] | None = None, cooperative: bool = False) -> Any:
-    """Decorate a function as a kernel for these signatures, or, as `@kernel`, for any arguments.
-
-    >>> @tcgpu.kernel
-    ... def double(values):
-    ...     for k in range(cuda.grid(1), values.size, cuda.gridsize(1)):
-    ...         values[k] *= 2
-    """
+    """Decorate a function as a kernel for these signatures, or, as `@kernel`, for any arguments."""
     if len(signatures) == 1 and callable(signatures[0]):
         return Kernel(signatures[0], ())
     return lambda py_func: Kernel(py_func, signatures, most_threads, cooperative)

@@ -107,7 +107,6 @@ def _bits(value):
 
 
 def _mask(lanes):
-    """A mask of these lanes."""
     return np.uint32(sum(1 << int(lane) for lane in lanes))
 
 

@@ -32,10 +32,6 @@ class Ring:
         self.stream, self.slots = stream, slots
         self.threads = ThreadPoolExecutor(min(fillers, len(slots), threads()), "tcgpu-feeder")
 
-    @property
-    def nbytes(self):
-        return sum(slot.nbytes for slot in self.slots)
-
     def end(self):
         """Stop the threads."""
         self.threads.shutdown(cancel_futures=True)
@@ -71,7 +67,6 @@ class Feeder:
         self.slots_taken = 0
 
     def request(self, load):
-        """Add a Load to the queue; returns it."""
         size = _piece_size(load.size, self.slots) if self.spread else self.slots[0].size
         for first in range(0, load.size, size):
             self.pieces.append((load, first, min(size, load.size - first)))

@@ -45,7 +45,7 @@ FOLDER = Format("folder of memory-mapped arrays", (), binary.write_folder, binar
 FORMATS = {
     "mtx": Format("Matrix Market", (".mtx",), matrix_market.write, read_edges=matrix_market.read_edges),
     "edges": EDGE_LIST,
-    "metis": Format("METIS", (".graph", ".metis"), metis.write, metis.read, metis.read_edges),
+    "metis": Format("METIS", (".graph", ".metis"), metis.write, metis.read),
     "npz": Format("NumPy archive, of tcgpu or of scipy.sparse.save_npz", (".npz",), binary.write_npz, binary.read_npz),
     "npy": Format("NumPy array of pairs", (".npy",), read=pairs.read_npy, keywords=("base", "relabel")),
     "parquet": Format("Parquet table", (".parquet", ".pq"), None, pairs.read_parquet, None, EDGE_LIST.keywords),
@@ -68,7 +68,7 @@ def read(
     columns: tuple[int, int] | tuple[str, str] | None = None,
     progress: bool | Callable[[float, float], Any] | None = None,
 ) -> Graph:
-    """Read the graph in a file or folder; its name is that of the file.
+    """Read the graph in a file or folder; its name is that of the file. A FormatError names the line that is wrong.
 
     Parameters
     ----------
@@ -92,15 +92,22 @@ def read(
         the first line; by default those with names such as source and target, else the first two.
     progress
         True shows a bar, False none, None one at a terminal only; a function is called with (done, total).
-
-    Raises
-    ------
-    FormatError
-        The file does not have the format; the message names the line and what was expected.
     """
     if hasattr(path, "read"):
         path = given_file(path)
-    name, chosen, n, more = _checked(path, format, n, base=base, columns=columns, relabel=relabel or None)
+    name = as_text(path)
+    if not (isinstance(name, GivenFile) or os.path.exists(name)):
+        by_name = "" if {".", "/"} & set(name) else f"; published graphs are loaded by name: tcgpu.load({name!r})"
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + by_name, name)
+    chosen = _format(name, format)
+    for keyword, value in (("base", base), ("columns", columns), ("relabel", relabel or None)):
+        if value is not None and keyword not in chosen.keywords:
+            raise GraphError(f"{name}: {keyword}= is for edge lists; a {chosen.title} has its vertices in one way only")
+    if base not in (None, 0, 1):
+        raise GraphError(f"base must be 0 or 1, not {base!r}")
+    n, more = None if n is None else known_count(n), {} if columns is None else {"columns": columns}
+    if relabel and chosen is EDGE_LIST:
+        more["relabel"] = True
     if relabel and not (base is None and n is None):
         raise GraphError(f"{name}: relabel=True numbers the vertices that occur; it goes without base= and n=")
     if relabel is False and base is None and "base" in chosen.keywords:
@@ -122,22 +129,6 @@ def open_folder(path: str | os.PathLike[str]) -> Graph:
     graph = binary.read_folder(path, validate=False)
     graph.name = _stem(as_text(path), FOLDER)
     return graph
-
-
-@roomy
-def read_edges(
-    path: str | os.PathLike[str],
-    format: str | None = None,
-    *,
-    base: int | None = None,
-    n: int | None = None,
-    columns: tuple[int, int] | tuple[str, str] | None = None,
-) -> tuple[Any, Any, int, Any]:
-    """The edges that a text file lists, `(u, v, n, labels)`, with loops, duplicates and both directions."""
-    name, chosen, n, more = _checked(path, format, n, base=base, columns=columns)
-    if chosen.read_edges is None:
-        raise GraphError(f"{name}: a {chosen.title} holds columns, not edges; tcgpu.read(...).edges() has them")
-    return chosen.read_edges(name, base, n, **more)
 
 
 @roomy
@@ -190,25 +181,6 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
     if os.path.isdir(path):
         return "folder" if binary.is_ours(path) else None
     return _by_ending(path)
-
-
-def _checked(path, format, n, **of_edge_lists):
-    """`(path as text, Format, n, a dict with columns)`; checks that the file exists before its ending."""
-    path = as_text(path)
-    if not (isinstance(path, GivenFile) or os.path.exists(path)):
-        by_name = "" if {".", "/"} & set(path) else f"; published graphs are loaded by name: tcgpu.load({path!r})"
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + by_name, path)
-    chosen = _format(path, format)
-    for keyword, value in of_edge_lists.items():
-        if value is not None and keyword not in chosen.keywords:
-            raise GraphError(f"{path}: {keyword}= is for edge lists; a {chosen.title} has its vertices in one way only")
-    base, columns = of_edge_lists["base"], of_edge_lists["columns"]
-    if base not in (None, 0, 1):
-        raise GraphError(f"base must be 0 or 1, not {base!r}")
-    more = {} if columns is None else {"columns": columns}
-    if of_edge_lists.get("relabel") and chosen is EDGE_LIST:
-        more["relabel"] = True
-    return path, chosen, None if n is None else known_count(n), more
 
 
 def _format(path, name):

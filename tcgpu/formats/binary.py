@@ -21,7 +21,7 @@ import numpy as np
 from tcgpu.arrays import locked
 from tcgpu.errors import FormatError, GraphError, needing
 from tcgpu.files import GivenFile, changed, compression, contents, map_file, open_plain
-from tcgpu.formats.vertices import check_count, check_memory
+from tcgpu.formats.scan import check_count, check_memory
 from tcgpu.graph import Graph
 
 DESCRIPTION = "graph.json"  # the file that makes a folder a graph folder

@@ -32,7 +32,6 @@ from tcgpu.errors import FormatError, GraphError
 from tcgpu.files import Text
 from tcgpu.foreign_graphs import UNNAMED, number_names, pairs_of_ends
 from tcgpu.formats import kinds, scan
-from tcgpu.formats.vertices import ALWAYS_ALLOWED, MAX_PER_EDGE, check_count, check_memory, check_most
 
 _FIRST = re.compile(rb"\s*(\"?)\d+\1([ \t]*)([,;]?)")  # the first number of a line, and what separates it from the next
 _SNAP = re.compile(rb"[#%]\s*Nodes:\s*(\d{1,18})\s+Edges:\s*(\d{1,18})\b")
@@ -80,7 +79,7 @@ def _read_numbers(text, base, n, columns):
     if head.kind == _NUMBERED:
         if base == 1:
             raise text.error(head.at, "vertices are numbered from 0 here, not from 1")
-        check_count(n, head.n, text.path)
+        scan.check_count(n, head.n, text.path)
     plain = base is None and n is None
     count = 2**63 if plain else clean.MAX_VERTICES if n is None else n
     u, v, _, layout = scan.rows(
@@ -98,7 +97,7 @@ def _read_numbers(text, base, n, columns):
         _check_table(text, head, u, v, base or 0, layout)
         _check_columns(text, head, u, v, base or 0, layout)
     if head.kind == _NUMBERED and n is None:
-        check_memory(head.n, u.size, text.path)
+        scan.check_memory(head.n, u.size, text.path)
     if head.kind == _NUMBERED or plain and head.kind is None and _is_plausible(head, u.size, largest):
         return u.astype(np.int32, copy=False), v.astype(np.int32, copy=False), head.n, None
     if plain and head.kind == _LABELLED:
@@ -109,7 +108,7 @@ def _read_numbers(text, base, n, columns):
         return clean.compact(u, v)
     if n is None:
         n = largest + 1
-        check_memory(n, u.size, text.path, ", else with relabel=True and without base=")
+        scan.check_memory(n, u.size, text.path, ", else with relabel=True and without base=")
     return u, v, n, None
 
 
@@ -223,7 +222,7 @@ def _read_heading(text, columns):
     if not all(word.isdecimal() and len(word) < 20 and int(word) < 2**63 for word in head.isolated):
         raise text.error(head.at, "labels of vertices without an edge are to follow, whole numbers")
     if head.kind:
-        check_most(text, head.at, head.n)
+        scan.check_most(text, head.at, head.n)
     return head
 
 
@@ -338,8 +337,8 @@ def _check_heading(text, head, edges, largest):
 def _is_plausible(head, edges, largest):
     """Whether the heading of another program gives a plausible number of vertices, numbered from 0 on."""
     if head.n is None or edges == 0:
-        return head.n is not None and head.edges == 0 and head.n <= ALWAYS_ALLOWED
-    return largest < head.n <= min(max(ALWAYS_ALLOWED, MAX_PER_EDGE * edges), clean.MAX_VERTICES)
+        return head.n is not None and head.edges == 0 and head.n <= scan.ALWAYS_ALLOWED
+    return largest < head.n <= min(max(scan.ALWAYS_ALLOWED, scan.MAX_PER_EDGE * edges), clean.MAX_VERTICES)
 
 
 def _check_first_line(text, head, u, v, base, layout):

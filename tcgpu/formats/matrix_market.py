@@ -6,7 +6,6 @@ An entry is an edge, in one direction or both, whatever its value, unless the va
 from tcgpu.files import Text
 from tcgpu.foreign_graphs import NOT_SQUARE
 from tcgpu.formats import scan
-from tcgpu.formats.vertices import check_count, check_memory, check_most
 
 _VALUES = {"pattern": 0, "integer": 1, "real": 1, "double": 1, "complex": 2}  # field -> numbers in each value
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
@@ -17,13 +16,13 @@ def read_edges(path, base=None, n=None):
     text = Text(path)
     values = _values_in_header(text)
     at, size, entries, first = _size_line(text)
-    check_count(n, size, path)
+    scan.check_count(n, size, path)
     expected = "expected a row number and a column number"
     u, v, found, _ = scan.rows(text, first, 1, size, expected=expected, loose=False, values=values)
     if found != entries:
         raise text.error(at, f"the size line promises {entries} entries, the file holds {found}")
     if n is None:
-        check_memory(size, entries, path)
+        scan.check_memory(size, entries, path)
     return u, v, size, None
 
 
@@ -35,7 +34,6 @@ def write(graph, stream):
 
 
 def _values_in_header(text):
-    """The number of values of each entry, from the header."""
     header = text.line(text.start)[0][:200].decode("utf-8", "replace").lower().split()
     if not header or header[0] not in ("%%matrixmarket", "%matrixmarket"):
         raise text.error(
@@ -63,5 +61,5 @@ def _size_line(text):
     rows, cols, entries = map(int, words)
     if rows != cols:
         raise text.error(at, f"{NOT_SQUARE}, with A = scipy.io.mmread(file)")
-    check_most(text, at, rows)
+    scan.check_most(text, at, rows)
     return at, rows, entries, text.line(at)[1]

@@ -14,7 +14,6 @@ import numpy as np
 from tcgpu.arrays import bincount, repeat
 from tcgpu.files import NEWLINE, Text
 from tcgpu.formats import kinds, scan
-from tcgpu.formats.vertices import check_count, check_most
 from tcgpu.graph import Graph
 from tcgpu.progress import pulse
 
@@ -33,19 +32,20 @@ class _Header:
 
 
 def read(path, base=None, n=None):
-    text, header, lengths, neighbours = _scan(path, n)
+    text = Text(path)
+    header = _read_header(text)
+    scan.check_count(n, header.n, path)
+    if header.n > len(text) - header.end + 1:
+        raise text.error(header.at, f"{header.n} vertices need as many lines, which do not fit into this file")
+    lengths, neighbours = _read_lines(text, header)
+    lengths = _check_lines(text, header, lengths)
+    _check_edges(text, header, lengths, neighbours)
     graph = Graph.from_csr(np.concatenate(([0], np.cumsum(lengths))), neighbours)
     if graph.cleaned.reversed != graph.m:
         raise _one_sided(text, header, lengths, neighbours)
     # the format lists both directions of an edge: they do not count as dropped
     graph.cleaned = dataclasses.replace(graph.cleaned, reversed=0)
     return graph
-
-
-def read_edges(path, base=None, n=None):
-    """The raw edges of the file: `(u, v, n, None)`, each in both directions."""
-    _, header, lengths, neighbours = _scan(path, n)
-    return repeat(np.arange(header.n, dtype=np.int32), lengths), neighbours, header.n, None
 
 
 def write(graph, stream):
@@ -57,19 +57,6 @@ def write(graph, stream):
         stream.write(scan.format_lines(part[1:] - part[0], indices[part[0] : part[-1]], 1, " "))
 
 
-def _scan(path, n):
-    """`(text, header, number of neighbours of each vertex, all neighbours)`."""
-    text = Text(path)
-    header = _read_header(text)
-    check_count(n, header.n, path)
-    if header.n > len(text) - header.end + 1:
-        raise text.error(header.at, f"{header.n} vertices need as many lines, which do not fit into this file")
-    lengths, neighbours = _read_lines(text, header)
-    lengths = _check_lines(text, header, lengths)
-    _check_edges(text, header, lengths, neighbours)
-    return text, header, lengths, neighbours
-
-
 def _read_header(text):
     at, line = text.first_line(text.start)
     if line is None:
@@ -78,7 +65,7 @@ def _read_header(text):
     if not found:
         raise text.error(at, "expected the header of a METIS file: vertices, edges, perhaps a format and a count")
     n, edges = int(found[1]), int(found[2])
-    check_most(text, at, n)
+    scan.check_most(text, at, n)
     sizes, weights, weighted = (digit == "1" for digit in (found[3] or b"").decode().rjust(3, "0"))
     count = int(found[4] or 1)
     if weights and not 1 <= count <= len(text):
@@ -181,5 +168,4 @@ def _one_sided(text, header, lengths, neighbours):
 
 
 def _line_of(text, header, vertex):
-    """The offset of a vertex's line."""
     return [at for at, line in text.lines(header.end) if not line.startswith(b"%")][vertex]

@@ -11,13 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import progress
+from tcgpu.clean import MAX_VERTICES
 from tcgpu.engines.choice import in_numpy
+from tcgpu.errors import FormatError
 from tcgpu.formats import kinds
 
 NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 CHUNK, NUMPY_CHUNK = 1 << 20, 1 << 14  # bytes scanned by one worker, or in NumPy, at a time
 PIECE = 64  # chunks between two reports of what is done
 BLOCK = 1 << 18  # lines written at a time
+ALWAYS_ALLOWED = 1 << 24  # vertices that any machine has memory for
+MAX_PER_EDGE = 256  # more vertices than this for each edge look like a mistake
 
 MESSAGES = {
     kinds.NEGATIVE: "vertex numbers are not negative",
@@ -68,7 +72,8 @@ def rows(text, first, low, count, *, expected, loose, values=0, ends=None, wides
         layout = _layout(found) if loose else None
         if count <= most or kinds.OUT_OF_RANGE not in found[:, kinds.FAULT]:
             break
-    _refuse_first_fault(text, found[:, [kinds.FAULT_AT, kinds.FAULT]], expected, low, count)
+    for at, fault in found[found[:, kinds.FAULT] != 0][:, [kinds.FAULT_AT, kinds.FAULT]].tolist():
+        raise text.error(at, MESSAGES.get(fault, expected if fault == kinds.MALFORMED else allowed(low, count)))
     edges = found[:, kinds.EDGES]
     return _close_gaps(u, starts, edges), _close_gaps(v, starts, edges), int(found[:, kinds.ENTRIES].sum()), layout
 
@@ -103,12 +108,6 @@ def _layout(found):
             found[chunk, [kinds.FAULT_AT, kinds.FAULT]] = found[chunk, kinds.WHOLE_AT], kinds.UNEVEN
     first = next((width for width in found[:, kinds.FIRST_WIDTH].tolist() if width), 0)
     return LineWidths(width, int(found[:, kinds.WHOLE_LINES].sum()), int(found[:, kinds.NARROW_LINES].sum()), first)
-
-
-def _refuse_first_fault(text, faults, expected, low, count):
-    """Raise the error about the first `(offset, kind)` that has a kind."""
-    for at, fault in faults[faults[:, 1] != 0].tolist():
-        raise text.error(at, MESSAGES.get(fault, expected if fault == kinds.MALFORMED else allowed(low, count)))
 
 
 def allowed(low, count):
@@ -195,3 +194,24 @@ def _table(text, separators):
     numbers = np.fromstring(text.replace(found[1], b" "), np.int64 if all(whole) else np.float64, sep=" ")
     numbers = numbers.reshape(len(lines), -1)
     return numbers[:, :2].T.astype(np.uint64), numbers.shape[1], whole
+
+
+def check_memory(n, edges, path, or_else=""):
+    """Refuse a vertex count that a few bytes claim and that takes gigabytes; `or_else` names another way out."""
+    if n > ALWAYS_ALLOWED and n > MAX_PER_EDGE * edges:
+        size = f"{8 * n / 1e9:.1f} GB"
+        raise FormatError(
+            f"{path}: {n} vertices for {edges} edges would take {size}; if that is meant, read it with n={n}{or_else}"
+        )
+
+
+def check_count(n, found, path):
+    """Refuse a file that has another number of vertices than the caller's `n`."""
+    if n is not None and n != found:
+        raise FormatError(f"{path} has {found} vertices, not n={n}")
+
+
+def check_most(text, at, n):
+    """Refuse more vertices than a graph can have, which the line at `at` promises."""
+    if n > MAX_VERTICES:
+        raise text.error(at, f"{n} vertices are more than {MAX_VERTICES}, the most there can be")

@@ -1,12 +1,5 @@
 """Tracing: run the kernels in the simulator and record every memory access, to see what the hardware would do.
 
-    trace = tcgpu.trace(graph, "naive", threads=64)
-    trace.lines()                  a row per line of the source; `trace.totals()` for all together
-    trace.show()                   all charts; each alone is `trace.draw_source()`, `draw_raster()`, ...
-    trace.save_page("x.html")      the same as a web page, with all steps of the warps, for a reader without Python
-    tcgpu.trace(graph, ["naive", "bitmap"])        a row per method
-    tcgpu.trace(graph, "naive", faults=True).faults    what the kernels must not do: `tcgpu.insight.faults`
-
 The kernels are not changed for it: their source is instrumented before it runs (`rewriting`), and what lanes do is
 grouped into steps and requests of warps by the rules of the hardware (`recorder`, `events`), which
 `benchmarks/trace.py` compares with the counters of a GPU. From those the model of `tcgpu.estimate` estimates times.
@@ -16,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
-from tcgpu.api import opened
+from tcgpu.api import documented, opened
 from tcgpu.errors import KernelError, roomy
 from tcgpu.graph import Order
 from tcgpu.insight.faults import CheckedRecorder, CheckedRun
@@ -44,6 +37,7 @@ def trace(graph: Any, method: Sequence[str | Method], **options: Any) -> Traces:
 
 
 @roomy
+@documented
 def trace(
     graph: Any,
     method: str | Method | Sequence[str | Method],
@@ -60,37 +54,15 @@ def trace(
 
     Parameters
     ----------
-    graph
-        A Graph, or anything else that `tcgpu.count` takes.
-    method
-        A name from `tcgpu.methods()`, or a Method of your own; or several.
+    graph, method, order, max_seconds, knobs
+        As in `tcgpu.count`; or several methods: a knob is for those that have it.
     gpu
         The name of a GPU; see `tcgpu.estimate`. Times are estimated for the launches as they are traced: a kernel that
         has as many blocks as the device runs at a time has fewer of them in the simulator.
-    order
-        How the vertices are numbered; without it, as the method's source did.
-    max_seconds
-        How many seconds it may take by its estimate; see `tcgpu.count`.
     faults
         Whether to look for faults, too, in the same run, which takes up to twice as long: indices out of bounds, reads
         of memory that nothing has written, data races, barriers that not all threads reach. `Trace.faults` lists them,
-        each a sentence; see `tcgpu.insight.faults`.
-    **knobs
-        Knobs of the method. With several methods, a knob is for those that have it.
-
-    Returns
-    -------
-    Trace or Traces
-        A Trace, or Traces if `method` is not a single one.
-
-    Raises
-    ------
-    MethodError
-        If there is no such method or knob.
-    GraphError
-        If the graph is too large, or the GPU is not known.
-    KernelError
-        If a kernel has a fault that ends it; only with `faults`.
+        each a sentence; see `tcgpu.insight.faults`. One that ends its kernel is raised, as a KernelError.
     """
     if isinstance(method, Iterable) and not isinstance(method, str):
         options = {"gpu": gpu, "order": order, "max_seconds": max_seconds, "faults": faults}

@@ -80,32 +80,17 @@ def most_rounds(graph: Graph) -> int:
 
 @dataclass
 class Problem:
-    """Something that is wrong with a method.
+    """Something that is wrong with a method."""
 
-    Attributes
-    ----------
-    kind : str
-        "count" for a wrong number of triangles, "source" for Python that no GPU runs, "compiler", "plan" for an error
-        before any launch, or the kind of a fault; see `tcgpu.insight.faults`.
-    says : str
-        What is wrong, in a sentence.
-    on : str
-        The name of the first graph that showed it; with it, `graph` and `knobs`.
-    hint : str
-        The most likely reason, if one can be told.
-    smallest : Graph or None
-        The smallest graph found on which it is still wrong.
-    fault : Fault or None
-        The fault that the simulator found.
-    """
-
+    #: "count" for a wrong number of triangles, "source" for Python that no GPU runs, "compiler", "plan" for an error
+    #: before any launch, or the kind of a fault; see `tcgpu.insight.faults`
     kind: str
-    says: str
-    on: str = ""
+    says: str  #: what is wrong, in a sentence
+    on: str = ""  #: the name of the first graph that showed it; with it, `graph` and `knobs`
     graph: Graph | None = None
     knobs: dict = field(default_factory=dict)
-    hint: str = ""
-    smallest: Graph | None = None
+    hint: str = ""  #: the most likely reason, if one can be told
+    smallest: Graph | None = None  #: the smallest graph found on which it is still wrong
     fault: Fault | None = None
 
     @property
@@ -127,22 +112,12 @@ class Problem:
 
 @dataclass
 class Report:
-    """What `tcgpu.check` found: true if nothing is wrong. Prints in words, in a notebook with drawings.
-
-    Attributes
-    ----------
-    method : str
-    problems : list of Problem
-    notes : list of str
-        What was tried, in sentences.
-    score : Table or None
-        A row per method: what it asks of the memory, and its estimated time; with `against`.
-    """
+    """What `tcgpu.check` found: true if nothing is wrong. Prints in words, in a notebook with drawings."""
 
     method: str
     problems: list[Problem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    score: Table | None = None
+    notes: list[str] = field(default_factory=list)  #: what was tried, in sentences
+    score: Table | None = None  #: with `against`: what each method asks of the memory, and its estimated time
 
     def __bool__(self):
         return not self.problems
@@ -246,31 +221,6 @@ def check(
     **knobs
         Knobs of the method that have one value. The launch shapes are tried with `threads` and `blocks` if the method
         has these knobs and they are not given.
-
-    Returns
-    -------
-    Report
-        True if nothing is wrong; it prints in words.
-
-    Raises
-    ------
-    MethodError
-        If there is no such method or knob, or it has no kernels.
-
-    Examples
-    --------
-    >>> import tcgpu
-    >>> from tcgpu import cuda
-    >>> @tcgpu.method
-    ... def reads_too_far(col_ptr, total):
-    ...     for j in range(cuda.grid(1), col_ptr.size, cuda.gridsize(1)):
-    ...         cuda.atomic.add(total, 0, col_ptr[j + 1] - col_ptr[j])
-    >>> report = tcgpu.check(reads_too_far)
-    >>> bool(report)
-    False
-    >>> print(report.problems[0].says)
-    reads_too_far, line 4, `cuda.atomic.add(total, 0, col_ptr[j + 1] - col_ptr[j])`: thread 0 of block 0
-    reads col_ptr[1], out of bounds: the array has 1 element
     """
     chosen = choose(method, None, order, knobs)
     if "sim" not in chosen.engines:

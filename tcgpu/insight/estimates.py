@@ -1,9 +1,5 @@
 """Estimate how long a method's kernels take on a GPU, from a sample of what they do: `tcgpu.estimate`.
 
-    tcgpu.estimate(graph, "naive")                    this launch, on one H200
-    tcgpu.estimate(graph, "naive", fill=True)         a full GPU: enough copies of the graph to fill it, per copy
-    tcgpu.estimate(graph, ["naive", "bitmap"], gpu="Tesla T4")
-
 A launch takes as long as the busiest of the parts of the GPU that all blocks share: the schedulers that issue
 instructions, the caches, the memory. And it takes as long as its blocks need one after the other in the places that
 they have: what a block waits for is hidden only by the other blocks of its multiprocessor. `Bounds` has these times.
@@ -19,6 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from tcgpu.api import documented
 from tcgpu.engines import runtime
 from tcgpu.errors import roomy
 from tcgpu.gpu_costs import ALL_RUNNING, FILLING_EDGES, LEAST_DEMAND
@@ -76,25 +73,14 @@ class KernelEstimate:
 
 @dataclass(frozen=True, repr=False)
 class Estimate:
-    """How long the counting kernels of a method take, by estimate.
-
-    Attributes
-    ----------
-    method, order, gpu : str
-    edges : int
-    fill : bool
-        Whether it is the time of one copy of the graph, of as many as fill the GPU.
-    ms : float
-        Milliseconds from the first to the last kernel.
-    kernels : list of KernelEstimate
-    """
+    """How long the counting kernels of a method take, by estimate."""
 
     method: str
     order: str
     gpu: str
     edges: int
-    fill: bool
-    ms: float
+    fill: bool  #: whether it is the time of one copy of the graph, of as many as fill the GPU
+    ms: float  #: from the first to the last kernel
     kernels: list[KernelEstimate]
 
     def row(self) -> dict[str, Any]:
@@ -150,6 +136,7 @@ def estimate(graph: Any, method: Sequence[str | Method], **options: Any) -> Esti
 
 
 @roomy
+@documented
 def estimate(
     graph: Any,
     method: str | Method | Sequence[str | Method],
@@ -164,33 +151,20 @@ def estimate(
 
     Parameters
     ----------
-    graph
-        A Graph, or anything else that `tcgpu.count` takes, of any size.
-    method
-        A name from `tcgpu.methods()`, or a Method of your own; or several.
+    graph, method, order, knobs
+        As in `tcgpu.count`; or several methods: a knob is for those that have it.
     gpu
         The name of a GPU whose data sheet is known: see `tcgpu.insight.gpus.GPUS`.
     fill
         False: this launch. True: the time that each of many copies of the graph takes, which together fill the GPU; so
         small graphs can be compared by what large ones of their kind would show.
-    order
-        How the vertices are numbered; without it, as the method's source did.
     lane_steps
         Steps of threads to trace, about; a second traces some 1,000,000.
-    **knobs
-        Knobs of the method. With several methods, a knob is for those that have it.
-
-    Returns
-    -------
-    Estimate or Estimates
-        Estimates if `method` is not a single one.
 
     Raises
     ------
-    GraphError
-        If the GPU is not known.
     MethodError
-        If there is no such method or knob, or set-up kernels would have to be simulated for a large graph.
+        If set-up kernels would have to be simulated for a large graph.
     """
     device = gpu_of(gpu)
     graph = as_graph(graph)

@@ -58,7 +58,6 @@ class Events:
 
     @cached_property
     def request(self):
-        """The request of each access."""
         return repeat(np.arange(self.lanes.size, dtype=np.int32), self.lanes)
 
     @cached_property

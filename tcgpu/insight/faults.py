@@ -1,8 +1,6 @@
 """Find the faults of a kernel while it runs in the simulator: what a GPU would do without a word.
 
-    faults = check_launch(function, blocks, threads, args)
-
-runs the Python function of a kernel on NumPy arrays, and returns a `Fault` for each thing that it must not do:
+`check_launch` returns a `Fault` for each thing that a kernel must not do:
 
     bounds      An index past the end of an array, or below 0: NumPy and Numba count that from the end, CUDA C does not.
                 Also one past the shared memory that the launch asks for.
@@ -375,7 +373,6 @@ class Checker(InstrumentedCuda):
 
 
 def site_of(kind, code, line):
-    """The Site of a line of code that runs."""
     return Site(kind, Function(code.co_name, code.co_firstlineno, (), code.co_filename), line)
 
 

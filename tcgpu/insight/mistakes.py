@@ -73,8 +73,11 @@ class _Reader(KernelTransformer):
         return super().visit(node)
 
     def visit_Call(self, call):
-        if self.device_function(call):
-            self.calls_device_function(call, self.device_function(call))
+        function = self.device_function(call)
+        if function in (self.function, *self.callers):
+            self.mistake(call, f"{function.__name__} calls itself: a kernel has no recursion; write a loop")
+        elif function:
+            _Reader(function, (), self.kernel, self.found, (self.function, *self.callers)).read()
         elif isinstance(self.named(call.func), types.FunctionType):
             name = ast.unparse(call.func)
             self.mistake(call, f"{name} is a function of Python: decorate it with @cuda.jit(device=True)")
@@ -84,12 +87,6 @@ class _Reader(KernelTransformer):
             self.calls_attribute(call)
         self.generic_visit(call)
         return call
-
-    def calls_device_function(self, call, function):
-        if function in (self.function, *self.callers):
-            self.mistake(call, f"{function.__name__} calls itself: a kernel has no recursion; write a loop")
-        else:
-            _Reader(function, (), self.kernel, self.found, (self.function, *self.callers)).read()
 
     def calls_attribute(self, call):
         """A call of a function of NumPy, or of `cuda.shared.array` and `cuda.local.array`."""

@@ -270,8 +270,6 @@ class TracedBlock(InstrumentedBlock):
 
 
 class OneTaskBlock(TracedBlock):
-    """A block with one task."""
-
     lane_kind = OneTaskLane
 
 

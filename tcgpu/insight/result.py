@@ -152,28 +152,15 @@ def finish(measures):
 
 @dataclass(eq=False, repr=False)
 class Trace:
-    """One traced count. Prints as the table of its lines.
-
-    Attributes
-    ----------
-    method : str
-    graph : Graph
-        In the order in which it was counted.
-    knobs : dict
-    launches : list of Launch
-    triangles : int
-    gpu : str
-        The GPU whose times are estimated, by the model of `tcgpu.estimate`: those of the launches as they were traced.
-    faults : list of Fault or None
-        What its kernels must not do; None if that was not looked for. A trace that was saved and loaded has none.
-    """
+    """One traced count. Prints as the table of its lines."""
 
     method: str
-    graph: Graph
+    graph: Graph  #: in the order in which it was counted
     knobs: dict[str, Any]
     launches: list[Launch]
     triangles: int
-    gpu: str
+    gpu: str  #: whose times are estimated, by the model of `tcgpu.estimate`: those of the launches as they were traced
+    #: what its kernels must not do; None if that was not looked for. A trace that was saved and loaded has none
     faults: list[Fault] | None = None
 
     def chosen(self, stage: Stage | None = None, kernel: str | None = None) -> list[Launch]:

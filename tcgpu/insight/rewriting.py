@@ -166,7 +166,6 @@ class Instrument(YieldWhereItWaits):
         return self.site("step", statement, counts=self.counts(counted), barrier=barrier, in_flight=self.in_flight)
 
     def counts(self, tree):
-        """The Counts of a piece of source."""
         arithmetic = comparisons = calls = divisions = 0
         for node in ast.walk(tree):
             if isinstance(node, ARITHMETIC):
@@ -323,7 +322,6 @@ class Instrument(YieldWhereItWaits):
 
 
 def statements(source):
-    """The trees of some statements."""
     return ast.parse(source).body
 
 

@@ -117,7 +117,6 @@ class Units(Recorder):
         return high
 
     def has(self, task):
-        """Whether there is a task of this number."""
         try:
             self.run(task, probed=True)
         except TaskFound as found:

@@ -88,8 +88,6 @@ class CheckedBlock(InstrumentedBlock):
 
 
 class CheckedLane(Lane):
-    """A thread whose accesses are checked."""
-
     def __init__(self, block, number):
         super().__init__(block, number)
         self.gone_round = self.waited_rounds = 0  # how often, of all `while` loops; what its waits count as

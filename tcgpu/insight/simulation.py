@@ -47,32 +47,6 @@ def simulate(
         in the kernel is raised.
     seed
         For threads that run in a random order, without looking for faults.
-
-    Returns
-    -------
-    Faults
-        A list of Fault, each of which prints as a sentence; empty if there is none, or if none were looked for.
-
-    Raises
-    ------
-    KernelError
-        If it is no launch: no function, or more threads than a block has.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import tcgpu
-    >>> from tcgpu import cuda
-    >>> def histogram(values, counts):
-    ...     cuda.atomic.add(counts, values[cuda.grid(1)], 1)
-    >>> values, counts = np.array([2, 0, 2, 2]), np.zeros(3, np.int64)
-    >>> tcgpu.simulate(histogram, 2, 2, values, counts)
-    no faults
-    >>> counts
-    array([1, 0, 3])
-    >>> tcgpu.simulate(histogram, 2, 3, values, counts)
-    histogram, line 2, `cuda.atomic.add(counts, values[cuda.grid(1)], 1)`: thread 1 of block 1 reads values[4], out of
-    bounds: the array has 4 elements
     """
     function = getattr(kernel, "py_func", kernel)
     if not hasattr(function, "__code__"):

@@ -1,10 +1,8 @@
 """Find a kernel's loops of two kinds: the task loop, and loops that count.
 
-The task loop is the loop in which a block takes one task after the other.
-
-A task loop goes on by the size of the grid (`e += cuda.gridsize(1)`), or by what an atomic operation returned (a
-queue). Its first round is one task of a block, and the blocks of a larger grid would run its other rounds. So a sampled
-block runs one round, and stands for one task.
+In the task loop a block takes one task after the other. It goes on by the size of the grid (`e += cuda.gridsize(1)`),
+or by what an atomic operation returned (a queue). Its first round is one task of a block, and the blocks of a larger
+grid would run its other rounds. So a sampled block runs one round, and stands for one task.
 
 A loop that counts goes on by the same number each time (`p += threads`), whatever its rounds do. So rounds of it can be
 left out: those that are run stand for them.
@@ -75,7 +73,6 @@ def _assignments(tree):
 
 
 def names_in(tree):
-    """The names in a tree."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 

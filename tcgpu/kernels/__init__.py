@@ -55,8 +55,6 @@ def launch(kernel: Any, grid_threads: int, threads: int, max_blocks: int = 2112,
 
     shared: bytes of shared memory a block; a kernel with a parameter `total` gets at least what `add_block_to` needs.
     given: values, or names of arrays, for parameters of the kernel; any other gets the plan's array of its own name.
-
-        >>> tcgpu.launch(long_columns, graph.n, threads, blocks, least=64)
     """
     names = _parameter_names(kernel)
     sums = threads * BYTES_PER_THREAD if "total" in names else 0

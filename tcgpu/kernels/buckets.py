@@ -2,14 +2,9 @@
 sorts each of these.
 
 Fewer bytes are moved than by a radix sort of all keys. But it must be known how many rows each column has, repeats
-included, so that no bucket is too large for the shared memory of a block:
-
-    find_buckets     column j is in the bucket of number (starts[j] + weight * j) >> SIZE_BITS: so a bucket has at most
-                     1 << SIZE_BITS keys and those of its last column; and its columns are few enough that the place
-                     of a column in it and a row fit the 32 bits of a key
-    scatter_edges    puts each edge's key anywhere in its bucket
-    sort_buckets     sorts each bucket, without the edges that occurred before
-    unpack_buckets   writes the columns
+included, so that no bucket is too large for the shared memory of a block. Column j is in the bucket of number
+(starts[j] + weight * j) >> SIZE_BITS: so a bucket has at most 1 << SIZE_BITS keys and those of its last column; and its
+columns are few enough that the place of a column in it and a row fit the 32 bits of a key.
 """
 
 import numpy as np

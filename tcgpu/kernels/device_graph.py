@@ -192,7 +192,9 @@ class DeviceGraph:
         """The graph with the same vertices and only the edges that `keep` marks: a bool for each."""
         at = runtime.arrays_of(keep).flatnonzero(checked_marks(keep, self.m))
         row_idx, col_of = self.row_idx[at], self.col_of[at]
-        col_ptr = _pointers(col_of, self.n)
+        col_ptr = runtime.device_array(self.n + 1, np.int64, -1)
+        for step in columns.col_ptr_steps(self.n, col_of.size, col_of=col_of, col_ptr=col_ptr):
+            step.run({})
         return DeviceGraph(self.n, col_ptr, row_idx, col_of, self.order, name=self.name, natural_ids=self._ids_now)
 
     @property
@@ -496,14 +498,6 @@ def _short_columns(u, v, n, lengths, clean):
     col_of = xp.empty(m, np.int32)
     run(orientation.close_gaps, n, starts, rows, col_ptr, row_idx, col_of)
     return col_ptr, row_idx, col_of
-
-
-def _pointers(col_of, n):
-    """The `col_ptr` of n columns."""
-    col_ptr = runtime.device_array(n + 1, np.int64, -1)
-    for step in columns.col_ptr_steps(n, col_of.size, col_of=col_of, col_ptr=col_ptr):
-        step.run({})
-    return col_ptr
 
 
 def _empty(like, length, dtype):

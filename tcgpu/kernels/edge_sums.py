@@ -485,11 +485,6 @@ class Sums:
         args = self.u, self.v, self.packed, LONG, apart, stride, self.longest, self.natural
         self.run(cost_in_natural_order, self.u.size // stride, *args, shared=8 * THREADS * len(NATURAL))
 
-    def add_by_degree(self, rows):
-        """Add up what edges cost in degree order. rows: of each column there."""
-        args = self.u, self.v, self.packed, rows, self.most, LONG, self.stride, self.longest, self.by_degree
-        self.run(cost_in_degree_order, self.u.size // self.stride, *args, shared=8 * THREADS * len(DEGREE))
-
     def costs(self, sampled, meanwhile=lambda: None):
         """The OrderCosts; waits for the device. meanwhile: is called before that, to launch what comes next."""
         read = runtime.reading(self.all)
@@ -512,7 +507,9 @@ def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degre
     reach = xp.zeros(n, np.int32)
     packed = xp.empty(n, np.uint64)
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)))
-    _measure(u, v, lengths, degree, reach)
+    bits = _table_bits(PLACE_BYTES)
+    ranges = min(MOST_RANGES, max(1, n // RANGE)) if u.size >= MANY_A_VERTEX * n else 1
+    _by_ranges(measure_vertices, ranges, n, (u, v, lengths, degree, reach), bits, PLACE_BYTES << bits)
     if check:
         check()
     sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
@@ -525,7 +522,8 @@ def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degre
     else:
         rows[:] = 0
         sums.run(count_rows_by_degree, u.size, u, v, packed, rows)
-    sums.add_by_degree(rows)
+    args = u, v, packed, rows, sums.most, LONG, sums.stride, sums.longest, sums.by_degree
+    sums.run(cost_in_degree_order, u.size // sums.stride, *args, shared=8 * THREADS * len(DEGREE))
     del rows, reach  # `meanwhile` takes their memory
     costs = sums.costs(sampled, lambda: meanwhile(degree))
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss():
@@ -533,14 +531,6 @@ def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degre
         sums.add_natural(1)
         costs = sums.costs(sampled)
     return costs, degree, lengths
-
-
-def _measure(u, v, lengths, in_columns, reach):
-    """Launch measure_vertices."""
-    n, bits = lengths.size, _table_bits(PLACE_BYTES)
-    args = u, v, lengths, in_columns, reach
-    ranges = min(MOST_RANGES, max(1, n // RANGE)) if u.size >= MANY_A_VERTEX * n else 1
-    _by_ranges(measure_vertices, ranges, n, args, bits, PLACE_BYTES << bits)
 
 
 def _table_bits(place_bytes):

@@ -22,9 +22,6 @@ class Formula:
     """A number that follows from others: + - * / // %, min and max of whole numbers and names.
 
     It is computed exactly, and rounded up at the end: "n / 32" of 33 vertices is 2.
-
-        >>> Formula("blocks * n / 32", {"n", "blocks"}, "the size of array 'bits'")({"n": 33, "blocks": 4})
-        5
     """
 
     def __init__(self, text, names, what):

@@ -42,16 +42,12 @@ TASKS = {"columns": "n", "nonzeros": "m"}  # what a thread takes -> how many the
 ROW_US = 1.3  # microseconds of the simulator for a row that is read: those of `naive`
 
 
-def _row_ptr(graph):
-    return np.append(0, np.cumsum(bincount(graph.row_idx, minlength=graph.n))).astype(np.int64)
-
-
 # name of an array of every graph -> its type, and how it is made
 ARRAYS: dict[str, tuple[type, Callable]] = {
     "col_ptr": (np.int64, lambda graph: graph.col_ptr),
     "row_idx": (np.int32, lambda graph: graph.row_idx),
     "col_of": (np.int32, lambda graph: graph.col_of),
-    "row_ptr": (np.int64, _row_ptr),
+    "row_ptr": (np.int64, lambda graph: np.append(0, np.cumsum(bincount(graph.row_idx, minlength=graph.n)))),
     "col_idx": (np.int32, lambda graph: graph.col_of[np.argsort(graph.row_idx, kind="stable")]),
     "degree": (np.int32, lambda graph: graph.degrees.astype(np.int32)),
 }
@@ -117,26 +113,6 @@ def method(
     **knobs
         Knobs with their defaults: whole numbers, numbers, True or False; or a `tcgpu.Knob`. A kernel's parameters of
         these names get the values.
-
-    Returns
-    -------
-    Method
-        MethodError if the declaration and the function do not fit.
-
-    Examples
-    --------
-    >>> from tcgpu import cuda
-    >>> @tcgpu.method(threads=64, blocks=32)
-    ... def wedges(col_ptr, row_idx, total):
-    ...     for j in range(cuda.grid(1), col_ptr.size - 1, cuda.gridsize(1)):
-    ...         for e in range(col_ptr[j], col_ptr[j + 1]):
-    ...             i = row_idx[e]
-    ...             for p in range(e + 1, col_ptr[j + 1]):
-    ...                 for q in range(col_ptr[i], col_ptr[i + 1]):
-    ...                     if row_idx[p] == row_idx[q]:
-    ...                         cuda.atomic.add(total, 0, 1)
-    >>> tcgpu.count([(0, 1), (1, 2), (2, 0)], wedges, engine="sim")
-    1
     """
     if callable(name):
         return method()(name)
@@ -199,7 +175,6 @@ class Declaration:
         return tuple(self.knobs.values())
 
     def knob(self, name, default):
-        """The Knob of this name: of its default, or a Knob that is given."""
         if name in (*SIZES, *SHARE, *ARRAYS, *self.arrays, "graph", "share", "total"):
             raise MethodError(f"{self.name} has a knob {name!r}, which is the name of something else: choose another")
         if isinstance(default, Knob):
@@ -301,7 +276,6 @@ class Declaration:
                 raise MethodError(f"in the signature of {self.name}, the type of {name!r} is {known}")
 
     def plan_kernel(self, kernel, tasks, graph, share=(0, 1), **values):
-        """The Plan of one launch of the kernel."""
         values |= zip(SHARE, check_share(share), strict=True)
         most = values["blocks"]
         if tasks is not None:

@@ -1,12 +1,7 @@
 """The player: shows recorded steps one at a time, in a browser, without Python.
 
-    player.js, player.css    draw a recording inside an element of a page: `play(element, recording)`
-    page                     a recording and the player as one HTML file, which needs no network
-    in_script                a recording as text inside a page, packed; docs/site/ has it as a part of other pages
-    widget                   the same as a widget of a notebook
-    shapes                   what a drawn view consists of
-
-A recording is a dict that JSON can hold. Of it the player itself uses:
+In player.js, `play(element, recording)` draws a recording inside an element of a page. A recording is a dict that JSON
+can hold. Of it the player itself uses:
 
     title, facts     the heading, and the sentences below it
     words            what is called what: {"part": "kernel", "sequence": "warp"}, and where a step is called otherwise

@@ -18,8 +18,8 @@ class Shape(NamedTuple):
     """A part of a picture; lengths are pixels, from the upper left corner of the picture to the right and down.
 
     kind: "box" at x, y, width, height; "dot" at x, y, radius; "line" or "area" through points x, y, x, y, ...; "text"
-    around x, y, size. look: names of LOOKS, or of TEXT for a text. tip: what the player says of it at the pointer.
-    layer: shapes of higher layers are in front.
+    around x, y, size. look: a name of LOOKS; of a text also "start", "end", "bold", "italic". tip: what the player says
+    of it at the pointer. layer: shapes of higher layers are in front.
     """
 
     kind: str
@@ -71,7 +71,6 @@ LOOKS = {
     "point": Look(ink=("#c05621", "#f0934a")),
     "plain": Look(),
 }
-TEXT = ("start", "end", "bold", "italic")  # how a text stands; without a name it is centred around its point
 ROUND = {"shared": 6, "registers": 6}  # look of a box -> radius of its corners
 
 
@@ -143,7 +142,6 @@ def _patch(shape, zorder):
 
 
 def _write(ax, shape, zorder):
-    """Write a text."""
     look, *how = shape.look.split()
     x, y, size = shape.at
     ax.text(

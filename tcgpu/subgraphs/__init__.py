@@ -70,12 +70,6 @@ def reduce_triangles(
         CPU, if floats differ so much that their exact sums take over 8 times the memory of the graph's columns, or of
         the bins. Floats that differ by up to 1e19 are never refused. `f` may be called again for a few triangles to
         find out.
-
-    Examples
-    --------
-    >>> weights = [1.0, 2.0, 3.0]
-    >>> tcgpu.reduce_triangles([(0, 1), (1, 2), (2, 0)], lambda u, v, w, uv, uw, vw: uv * uw * vw, edge_values=weights)
-    6.0
     """
     from tcgpu.subgraphs import reductions
 

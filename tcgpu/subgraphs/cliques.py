@@ -33,14 +33,7 @@ from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, take_task
 from tcgpu.subgraphs import tiles
-from tcgpu.subgraphs.tiles import (
-    fill_hub_rows,
-    fill_tiles,
-    groups_of,
-    list_tiles,
-    tile_number,
-    transposed,
-)
+from tcgpu.subgraphs.tiles import fill_hub_rows, fill_tiles, groups_of, list_tiles, tile_number, transposed
 
 LEAST, MOST = 4, 8  # vertices of a clique
 THREADS, BLOCKS = 128, 8448

@@ -89,11 +89,6 @@ def count_subgraphs(
         "levels" tests every combination of 3, 4 or 5 vertices that may be such a set, on engine "gpu" or "sim": see
         `tcgpu.kernels.chatterjee.combinations`. It is the way of a paper, to be compared with: it is slower but for
         the smallest graphs.
-
-    Returns
-    -------
-    int
-        The number of such sets.
     """
     if method not in (None, *METHODS):
         raise MethodError(f"count_subgraphs has the methods {', '.join(METHODS)}, not {method!r}")

@@ -1,9 +1,5 @@
 """Cliques and cycles of four vertices on a GPU: what `tcgpu.motifs` and `tcgpu.cliques` enumerate.
 
-    tiles      which rows of a column are neighbours of each other, in bits
-    cliques    the cliques of 4 to 8 vertices, by common bits of rows
-    cycles     the cycles of 4 vertices, by the paths between two of them
-
 Each function here takes a graph, which it prepares for the engine that is used.
 """
 
@@ -33,7 +29,6 @@ def engine_for(graph, engine=None):
 
 
 def count_cliques(graph, k):
-    """The number of cliques of k vertices, from 1 to 8."""
     if k <= 3:
         return (graph.n, graph.m, 0)[k - 1] or adaptive.plan(prepare(graph, "auto")).count()
     return cliques.plan(prepare(graph, "degree"), k).count()

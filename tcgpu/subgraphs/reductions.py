@@ -34,15 +34,7 @@ from tcgpu.engines.native import (
     uncounted,
 )
 from tcgpu.errors import GraphError, MethodError
-from tcgpu.subgraphs.exact_sums import (
-    add_float,
-    add_float_from,
-    add_integer,
-    float_totals,
-    integer_totals,
-    words_in_use,
-    zero_sums,
-)
+from tcgpu.subgraphs import exact_sums
 from tcgpu.suggest import unknown
 
 PLACES = "graph", "vertex", "edge"
@@ -224,11 +216,11 @@ def _totals(graph, reduction):
 
     def added(copies, first, last, most):
         """Sums `first` to `last` - 1, of which the floats of each copy may take `most` words; None if they take more"""
-        sums = zero_sums(copies, last - first, reduction.floats)
-        how, add = (None if copies == workers else True), add_float
+        sums = exact_sums.zero_sums(copies, last - first, reduction.floats)
+        how, add = (None if copies == workers else True), exact_sums.add_float
         if last - first < size:
-            how, add = first, add_float_from
-        put = putting(_decorate(reduction.f), (add_integer, add), *reduction.returns)
+            how, add = first, exact_sums.add_float_from
+        put = putting(_decorate(reduction.f), (exact_sums.add_integer, add), *reduction.returns)
         queue = np.array([0, bounds.size - 1], np.int64)
         if graph.max_column > 1:  # always by other threads: Numba swallows an interrupt while it finds the type of f
             loop = _loop_for(reduction.f, put, take_vertex, take_edge)
@@ -238,13 +230,13 @@ def _totals(graph, reduction):
         if fault[0]:
             *triangle, found = fault[1:].tolist()
             raise reduction.no_bin(triangle, found)
-        return sums if most is None or max(map(words_in_use, sums)) <= most else None
+        return sums if most is None or max(map(exact_sums.words_in_use, sums)) <= most else None
 
     copies = 1 if workers > MAX_COPIES and size > FEW_SUMS else workers
     if not reduction.floats:
-        return integer_totals(added(copies, 0, size, None))
+        return exact_sums.integer_totals(added(copies, 0, size, None))
     if size <= FEW_SUMS:
-        return float_totals(added(copies, 0, size, None))
+        return exact_sums.float_totals(added(copies, 0, size, None))
     beside = (8 + 4 + 4) * graph.m  # the rows and the values in the order to work in, and the places of edges there
     most = MOST_SUMS * max(graph.nbytes, 8 * (reduction.bins or 0))  # there may be more bins than edges
     return _in_pieces(graph, size, copies, max(most - beside - marks.nbytes - hits.nbytes, most // 2), added)
@@ -260,9 +252,9 @@ def _in_pieces(graph, size, copies, room, added):
         last = min(first - (-size // pieces), size)
         sums = added(copies, first, last, room // (8 * copies * (last - first)))
         if sums is not None and pieces == 1:
-            return float_totals(sums)
+            return exact_sums.float_totals(sums)
         if sums is not None:
-            float_totals(sums, totals[first:last])
+            exact_sums.float_totals(sums, totals[first:last])
             first = last
         elif copies > 1:
             copies = 1
@@ -367,7 +359,7 @@ def _loop_for(f, put, take_vertex, take_edge):
                 for k in range(begin, min(stop, end - 1)):
                     if most is not None and sums[0, U64(sums.shape[1] - CACHE_LINE + 1)] != begun:
                         begun = sums[0, U64(sums.shape[1] - CACHE_LINE + 1)]
-                        if words_in_use(sums) > most:
+                        if exact_sums.words_in_use(sums) > most:
                             queue[0] = STOPPED
                             break
                     v = I64(row_idx[U64(k)])

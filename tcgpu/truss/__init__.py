@@ -15,7 +15,7 @@ from tcgpu.declarations import CUDA
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
-from tcgpu.graph import Graph
+from tcgpu.graph import Graph, as_graph
 from tcgpu.progress import underway
 from tcgpu.registry import check_engine, engine_of, on_engine
 
@@ -84,8 +84,8 @@ def _peeled(verb, function, graph, options, *args):
     graph = taken(graph, name)
     with nullcontext() if name == "cpu" else on_engine(K_TRUSS, name, options["max_seconds"]):
         if name == "cpu":
-            home = "small_truss" if small.serves(graph) else "native_peeling"
-            peeling, peeled = import_module(f"tcgpu.truss.{home}"), graph
+            peeled = graph
+            peeling = small if small.serves(graph) else import_module("tcgpu.truss.native_peeling")
         else:
             from tcgpu.truss import peeling
 

@@ -79,20 +79,16 @@ def _divide(rows, edges, low, high, found):
         found[edges] = low
         return
     middle = (low + high + 1) // 2
-    _peel(rows, edges, middle)
+    left = edges
+    while number := _sweep(rows, left, middle):
+        if number > left.size // 4:
+            left = left[rows.support[left] != GONE]
     peeled = rows.support[edges] == GONE
     upper, lower = edges[~peeled], edges[peeled]
     _divide(rows, upper, middle, high, found)
     _add(lower, rows)
     _sweep(rows, lower, COUNT)
     _divide(rows, lower, low, middle, found)
-
-
-def _peel(rows, edges, level):
-    """Peel the edges that are in fewer triangles than `level`, again and again."""
-    while peeled := _sweep(rows, edges, level):
-        if peeled > edges.size // 4:
-            edges = edges[rows.support[edges] != GONE]
 
 
 def _sweep(rows, edges, level):

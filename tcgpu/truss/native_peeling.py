@@ -157,7 +157,6 @@ def _between_degrees(graph, degree):
 
 
 def _kept(graph, keep):
-    """The graph of the edges to keep."""
     return graph if keep.all() else graph.kept(keep)
 
 
@@ -174,7 +173,6 @@ def _peel_weak(graph, support, level):
 
 
 def _remaining(support, first, second, n):
-    """The neighbourhoods of the edges that remain."""
     m, left = support.size, support >= 0
     indptr = np.append(0, np.cumsum(occurrences(n, first[left], second[left]), dtype=np.int64))
     indices, edge = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], _wide(m))

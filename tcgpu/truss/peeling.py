@@ -1,17 +1,12 @@
 """k-trusses and truss numbers on a GPU: weak edges are peeled off round by round, and each triangle is broken once.
 
-The k-truss of a graph is the largest subgraph whose every edge is in at least k - 2 of its triangles. `peel` returns
-which edges are in it; `numbers` returns the truss number of each edge, the largest k whose k-truss contains it. Both
-are in the order of the columns. A level is a number of triangles: an edge peeled at level s has the truss number s + 2.
+A level is a number of triangles: an edge peeled at level s has the truss number s + 2.
 
 First the support of each edge is counted, the number of triangles that it is in. Edges in no triangle break none: they
-are removed at once, which makes a smaller graph. From then on one kernel updates the supports of the remaining edges:
-
-    find_level        finds the least support of an edge, if no edge has the next level
-    collect           appends the edges of a level to the queue
-    break_triangles   a round: for each edge that was appended before, finds the triangles that break. Their other edges
-                      lose one triangle, and are appended if as few are left as the level says
-    wait_for_grid     between these, all blocks wait for each other. So hundreds of rounds take one launch
+are removed at once, which makes a smaller graph. From then on one kernel updates the supports of the remaining edges.
+It appends the edges of a level to a queue. A round finds the triangles of those that were appended before: their other
+edges lose one each, and are appended if as few are left as the level says. Between rounds all blocks wait for each
+other. So hundreds of rounds take one launch.
 
 `peeled` holds for each edge the round in which it is peeled. A triangle with an edge of an earlier round is broken
 already. If two of its edges are in the same round, the one with the lower number breaks it.
@@ -276,7 +271,6 @@ def peel_until(rest, stop):
 
 
 def supports(graph):
-    """The support of each edge, on the device."""
     with adaptive.support_plan(graph).carried_out() as done:
         return runtime.to_device_library(done.arrays[done.plan.output])
 

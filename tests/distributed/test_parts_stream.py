@@ -129,7 +129,7 @@ def test_no_more_device_memory_is_used_than_allowed(budget, quick, monkeypatch):
     with runtime.using("sim"):
         streaming = Streaming(RMAT, budget)
         assert streaming.count() == TRIANGLES
-    assert sum(taken) == streaming.device_bytes <= budget
+    assert sum(taken) == streaming.layout.device_bytes <= budget
     assert (streaming.layout.buffers == 0) == (budget > RMAT.nbytes + TOTAL)
 
 
@@ -150,7 +150,7 @@ def test_the_limit_is_what_the_device_has_free(quick, monkeypatch):
     monkeypatch.setattr(runtime, "memory_free", lambda: TOTAL + 2500 + device_parts.MARGIN)
     with runtime.using("sim"):
         streaming = Streaming(RMAT, 10**9)
-        assert streaming.count() == TRIANGLES and streaming.device_bytes <= TOTAL + 2500
+        assert streaming.count() == TRIANGLES and streaming.layout.device_bytes <= TOTAL + 2500
         assert Streaming(RMAT).limit == TOTAL + 2500
 
 

@@ -19,7 +19,7 @@ from scipy.sparse import block_array, csr_array
 import tcgpu
 from tcgpu import Graph, GraphError, files, read, write
 from tcgpu.__main__ import main
-from tcgpu.formats import read_edges, scan
+from tcgpu.formats import edge_list, scan
 
 TRIANGLES = [(0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (4, 5)]  # two of them
 
@@ -37,7 +37,7 @@ def written(tmp_path):
 
 def edges(path, **keywords):
     """The edges of a file as a set of pairs of the numbers in it."""
-    u, v, n, labels = read_edges(path, **keywords)
+    u, v, n, labels = edge_list.read_edges(str(path), **keywords)
     labels = np.arange(n) if labels is None else labels
     return {frozenset((int(labels[a]), int(labels[b]))) for a, b in zip(u, v, strict=True)}
 

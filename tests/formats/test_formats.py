@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import tcgpu
 from tcgpu import Graph, GraphError, read, write
 from tcgpu.engines.native import set_threads
-from tcgpu.formats import FORMATS, binary, read_edges, scan
+from tcgpu.formats import FORMATS, binary, edge_list, scan
 from tcgpu.graph import Cleaned
 from tcgpu.records import Rows
 
@@ -171,7 +171,7 @@ def test_edge_lists_in_any_layout_and_any_chunks(written, monkeypatch, rows, bet
     monkeypatch.setattr(scan, "CHUNK", chunk)
     set_threads(workers)
     try:
-        u, v, n, labels = read_edges(path, base=0)
+        u, v, n, labels = edge_list.read_edges(str(path), base=0)
     finally:
         set_threads(None)
     assert list(zip(u.tolist(), v.tolist(), strict=True)) == rows
@@ -215,7 +215,8 @@ def test_without_base_the_vertices_are_those_that_occur(written, text, n, labels
 )
 def test_vertex_numbers_with_gaps_are_relabelled_in_ascending_order(written, ids, spread):
     ids = [(a % spread, b % spread) for a, b in ids]
-    u, v, n, labels = read_edges(written("x.el", "source target\n" + "".join(f"{a} {b}\n" for a, b in ids)))
+    path = written("x.el", "source target\n" + "".join(f"{a} {b}\n" for a, b in ids))
+    u, v, n, labels = edge_list.read_edges(str(path))
     assert u.dtype == v.dtype == np.int32
     occurring = sorted(set(itertools.chain(*ids)))
     assert (n, list(range(n)) if labels is None else labels.tolist()) == (len(occurring), occurring)
@@ -229,7 +230,7 @@ def test_relabelling_of_many_edges_on_all_cores(written, workers, gap):
     path = written("x.csv", pd.DataFrame(ids).to_csv(header=False, index=False))
     set_threads(workers)
     try:
-        u, v, n, labels = read_edges(path)
+        u, v, n, labels = edge_list.read_edges(str(path))
     finally:
         set_threads(None)
     expected = np.unique(ids)
@@ -392,11 +393,6 @@ def test_an_empty_line_of_metis_is_a_vertex_without_neighbours(written):
         assert (graph.n, graph.m) == (4, 1)
 
 
-def test_read_edges_of_metis_gives_both_directions(written):
-    u, v, n, labels = read_edges(written("x.graph", "3 2\n2\n1 3\n2\n"))
-    assert (u.tolist(), v.tolist(), n, labels) == ([0, 1, 1, 2], [1, 0, 2, 1], 3, None)
-
-
 # arrays
 
 
@@ -525,12 +521,6 @@ def test_through_a_pipe(tmp_path):
     writer.start()
     assert read(tmp_path / "pipe.txt").equals(graph)
     writer.join()
-
-
-def test_columns_are_not_read_as_raw_edges(tmp_path):
-    write(Graph.from_edges([0], [1]), tmp_path / "x.npz")
-    with pytest.raises(GraphError, match="holds columns"):
-        read_edges(tmp_path / "x.npz")
 
 
 def test_the_benchmark_of_reading_runs_and_its_readers_agree(root, tmp_path):

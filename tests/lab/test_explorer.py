@@ -25,11 +25,10 @@ from tcgpu.hardware import timed_engine
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import (
     Explorer,
-    charts,
-    citation,
     elements,
     graph_card,
     method_run,
+    pages,
     panel,
     sweep_page,
     trace_page,
@@ -675,7 +674,7 @@ def test_explorers_are_independent(explore):
     assert one.wait(5)
 
 
-@pytest.mark.parametrize("module, name", [(method_run, "measure"), (charts, "draw_timings")])
+@pytest.mark.parametrize("module, name", [(method_run, "measure"), (pages, "draw_timings")])
 def test_an_unexpected_error_is_reported_and_the_panel_still_works(explore, monkeypatch, module, name):
     explorer = explore(KARATE, ["cpu"])
     with monkeypatch.context() as broken:
@@ -734,7 +733,7 @@ def test_rows_are_saved_as_csv(explore):
     [name] = re.findall('download="([^"]*)"', explorer.csv.value)
     [data] = re.findall('href="data:text/csv;base64,([^"]*)"', explorer.csv.value)
     [saved] = csv.DictReader(io.StringIO(base64.b64decode(data).decode()))
-    assert name == "tcgpu-compare.csv" and saved.pop("cite") == citation.TCGPU
+    assert name == "tcgpu-compare.csv" and saved.pop("cite") == elements.TCGPU
     assert saved == {key: str(value) for key, value in rows[0].items()}
     assert ">1 row as CSV<" in explorer.csv.value
 
@@ -1306,19 +1305,19 @@ def test_what_is_saved_says_what_to_cite(explore, root):
     [row] = ran(explorer)
     [data] = re.findall('href="data:text/csv;base64,([^"]*)"', explorer.csv.value)
     [line] = csv.DictReader(io.StringIO(base64.b64decode(data).decode()))
-    assert line["cite"] == citation.TCGPU and tcgpu.__version__ in citation.TCGPU
+    assert line["cite"] == elements.TCGPU and tcgpu.__version__ in elements.TCGPU
     turn_to(explorer, explorer.sweep)
     explorer.methods.choose("naive", "warp_search")
     explorer.methods.knobs["warp_search"]["threads"].value = "64"
     assert explorer.wait(SOON)
-    files, cite = saved(explorer.sweep.chart), citation.citation(["naive", "warp_search"])
+    files, cite = saved(explorer.sweep.chart), elements.citation(["naive", "warp_search"])
     assert "Iakovidis" in cite and "TriCore" in cite and html.escape(cite) in explorer.sweep.chart.links.value
     assert cite.encode() in files["tcgpu-sweep-curves.png"] and cite.encode() in files["tcgpu-sweep-curves.svg"]
     assert {point["cite"] for point in csv.DictReader(io.StringIO(files["tcgpu-sweep-curves.csv"].decode()))} == {cite}
     known = " ".join((root / "CITATION.cff").read_text().split())
-    for paper in citation.PAPERS.values():
+    for paper in elements.PAPERS.values():
         assert re.search(r": (.*), [\w ]*\d{4}\.$", paper)[1] in known
-    assert {method.source for method in COUNTED} - {"ours"} == set(citation.PAPERS)
+    assert {method.source for method in COUNTED} - {"ours"} == set(elements.PAPERS)
 
 
 def test_the_code_of_an_uploaded_file_runs(explore, root):

@@ -14,7 +14,7 @@ from tcgpu import records
 from tcgpu.figures import LOOKS
 from tcgpu.insight.pictures import ACTIVITIES
 from tcgpu.lab import sweep
-from tcgpu.lab.explorer.charts import SHADES
+from tcgpu.lab.explorer.pages import SHADES
 from tcgpu.lab.sweep import ESTIMATED, MEASURED, NOW, PICKED, PUBLISHED, Curve, crossings
 
 CURVES = [

@@ -297,9 +297,9 @@ def test_exact_sums_that_take_more_memory_are_added_up_in_pieces(monkeypatch, de
     weights = 10 ** np.random.default_rng(decades).uniform(-decades, decades, graph.m)
     weights[::3] *= -1
     expected = tcgpu.reduce_triangles(graph, lambda u, v, w, x, y, z: (x, y, z), edge_values=weights, per="edge")
-    sizes, zero_sums = [], reductions.zero_sums
+    sizes, zero_sums = [], reductions.exact_sums.zero_sums
     monkeypatch.setattr(reductions, "FEW_SUMS", 0)
-    monkeypatch.setattr(reductions, "zero_sums", lambda *args: sizes.append(args[1]) or zero_sums(*args))
+    monkeypatch.setattr(reductions.exact_sums, "zero_sums", lambda *args: sizes.append(args[1]) or zero_sums(*args))
     found = tcgpu.reduce_triangles(graph, lambda u, v, w, x, y, z: (x, y, z), edge_values=weights, per="edge")
     assert found.tolist() == expected.tolist() and min(sizes) < graph.m
 

@@ -15,9 +15,10 @@ from test_graph import edge_set, multigraphs
 
 import tcgpu
 from tcgpu import EngineError, Graph, MethodError, cpu, formats, truss
+from tcgpu.cpu import small
 from tcgpu.engines import runtime
 from tcgpu.engines.native import set_threads
-from tcgpu.truss import native_peeling, small_truss
+from tcgpu.truss import native_peeling
 
 SHARED = ("karate.csv", "polbooks.csv", "polblogs.graph", "delaunay_n10.graph", "ca-GrQc.mtx", "as20000102.txt")
 
@@ -329,9 +330,9 @@ def test_small_graphs_have_the_same_trusses_without_a_compiler(random_graphs=40)
         n = int(random.integers(3, 40))
         graph = tcgpu.Graph.from_edges(*random.integers(0, n, (2, int(random.integers(0, 6 * n)))), n)
         numbers = native_peeling.numbers(graph)
-        assert np.array_equal(small_truss.numbers(graph), numbers)
+        assert np.array_equal(small.numbers(graph), numbers)
         for k in range(2, 8):
-            assert np.array_equal(small_truss.peel(graph, k), numbers >= k)
+            assert np.array_equal(small.peel(graph, k), numbers >= k)
 
 
 def test_a_first_truss_of_a_small_graph_loads_no_compiler():

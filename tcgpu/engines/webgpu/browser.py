@@ -72,7 +72,6 @@ def _camel(name):
 
 
 def _object(value):
-    """A value as JavaScript's."""
     return value if isinstance(value, int) else to_js(_unnamed(value), dict_converter=js.Object.fromEntries)
 
 

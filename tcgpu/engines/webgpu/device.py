@@ -239,7 +239,6 @@ class Device:
             self._recording().copy_buffer_to_buffer(source.raw, source_offset, target.raw, target_offset, nbytes)
 
     def clear(self, buffer, offset, nbytes):
-        """Set bytes of a buffer to 0."""
         _check_words(offset, nbytes)
         if nbytes:
             with self._call():

@@ -5,13 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tcgpu.engines.kernel_language import (
-    OPERATIONS,
-    CallersFunction,
-    KernelTransformer,
-    is_cuda,
-    is_device_function,
-)
+from tcgpu.engines.kernel_language import OPERATIONS, CallersFunction, KernelTransformer, is_cuda, is_device_function
 from tcgpu.engines.webgpu.numbers import (
     BIG,
     COMPARED,
@@ -338,7 +332,6 @@ class Expressions(KernelTransformer):
         return self.load(of, index)
 
     def row(self, array, index):
-        """A row of a matrix."""
         rows, size = array.sizes
         if index.literal is not None and index.literal < 0:
             index = self.numbers.operate("sub", rows, literal(-index.literal))

@@ -133,7 +133,6 @@ class Numbers:
         return Value(self.constant(number, kind), kind, constant=wrapped(number, kind))
 
     def cast(self, value, kind):
-        """The value as another type."""
         if not isinstance(value, Value):
             raise NotInWgsl("a number is needed here")
         number = value.constant if value.literal is None else value.literal
@@ -216,7 +215,6 @@ class Numbers:
         return Value(f"{CALLS[name].format(kind)}({a}, {b})", kind, uniform)
 
     def inverted(self, value):
-        """~value"""
         if value.type == "bool":
             return Value(f"!{value.text}", "bool", value.uniform)
         if value.literal is not None:
@@ -226,7 +224,6 @@ class Numbers:
         return replace(value, text=f"(~{value.text})")
 
     def compare(self, sign, left, right):
-        """A comparison, as a bool."""
         kind = self.common(left, right)
         for value in (left, right):
             if kind != "literal" and not self.fits(value, kind):  # any number of the type compares in the same way

@@ -316,8 +316,6 @@ def exits(node, loops=0):
 
 
 class Loop:
-    """A loop that is being translated."""
-
     def __init__(self, node, waits, varies, masked, depth):
         """waits: of whom threads wait in it. varies: whether threads leave it in different rounds. masked: whether the
         block goes on together until the last has left it; masks: then, that of the threads in the loop; depth: how

@@ -164,7 +164,6 @@ def support_plan(graph, method):
 
 
 def _walk(graph, method, name, kernel, threads, blocks, truss=False):
-    """The launch of a kernel, and the arrays for it."""
     words, teams = -(-graph.n // 64) or 1, 1
     if method == "warp":
         teams = -(-threads // WARP)

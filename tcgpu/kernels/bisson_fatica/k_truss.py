@@ -28,16 +28,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel
 from tcgpu.kernels import ArrayPlan, Run, launch
 from tcgpu.kernels.bisson_fatica import algorithm_4, bitmap_auto, support
-from tcgpu.kernels.bisson_fatica.support import (
-    BLOCKS,
-    LISTED,
-    LOWEST,
-    MAX_INT32,
-    ROUND,
-    THREADS,
-    WEAK,
-    remaining_rows,
-)
+from tcgpu.kernels.bisson_fatica.support import BLOCKS, LISTED, LOWEST, MAX_INT32, ROUND, THREADS, WEAK, remaining_rows
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
 from tcgpu.kernels.device_graph import prepare
 

@@ -1,12 +1,4 @@
-"""The explorer: a panel to pick a graph and methods, run them, and see times, counts and traces.
-
-    explorer = tcgpu.explore()                        # a widget, shown as the last line of a cell
-    explorer = tcgpu.explore("rmat_8", ["naive", "bitmap"], order="degree", page="Trace")
-    explorer.run(); explorer.wait(); explorer.rows    # what a click on Run does, and its results
-    tcgpu.explore(kernel="bitmap")                    # a small one, of one kernel and its place on the curve
-
-Begin with `panel`.
-"""
+"""The explorer: a panel to pick a graph and methods, run them, and see times, counts and traces. Begin with `panel`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

@@ -10,17 +10,27 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
-from tcgpu import figures
+from tcgpu import __version__, figures
 from tcgpu.errors import MethodError
-from tcgpu.lab.explorer.citation import citation
 from tcgpu.markup import element, joined
 from tcgpu.records import Rows
+from tcgpu.registry import METHODS
 from tcgpu.suggest import unknown
 
 LABEL_WIDTH = "96px"  # of the labels in a form
 LIST_WIDTH, FIELD_WIDTH = 262, 164  # pixels of a control in a form, with its label: a list, or a field for a number
 FILE_TYPES = {"csv": "text/csv", "png": "image/png", "svg": "image/svg+xml"}
 LOCK = threading.RLock()
+TCGPU = f"The tcgpu authors: tcgpu {__version__}, counting the triangles of a graph on a GPU."
+TRICORE = "Y. Hu, H. Liu, H. H. Huang: TriCore: Parallel Triangle Counting on GPUs, SC 2018."
+PAPERS = {  # the source of a method -> its paper, which is cited with a figure or rows
+    "report": "I. Iakovidis: Finding the number of triangles in a Graph, 2019.",
+    "Bisson & Fatica": "M. Bisson, M. Fatica: Static Graph Challenge on GPU, HPEC 2017.",
+    "TriCore": TRICORE,
+    "TriCore's baseline": TRICORE,
+    "Chatterjee et al.": "A. Chatterjee, S. Radhakrishnan, J. K. Antonio: On Analyzing Large Graphs Using GPUs, "
+    "IPDPSW 2013.",
+}
 
 
 def one_at_a_time(function):
@@ -51,8 +61,6 @@ class LazyDict(dict):
 
 
 class Words(widgets.HTML):
-    """A widget that shows words."""
-
     def show(self, *parts):
         """Show texts and pieces of Markup, one behind the other."""
         self.value = joined(*parts)
@@ -251,3 +259,14 @@ def download_link(name, content, words):
     """A link that saves `content`, bytes, as a file. The link holds the data, so that it works in Voila, too."""
     data, kind = base64.b64encode(content).decode(), FILE_TYPES[name.rpartition(".")[2]]
     return element("a", words, class_="tcgpu-download", download=name, href=f"data:{kind};base64,{data}")
+
+
+def citation(methods) -> str:
+    """Return what to cite for these methods."""
+    sources = {METHODS[name].source for name in methods if name in METHODS}
+    return " ".join(dict.fromkeys([TCGPU, *(paper for source, paper in PAPERS.items() if source in sources)]))
+
+
+def cited(rows) -> Rows:
+    """Return rows with what to cite for the method of each."""
+    return Rows(row | {"cite": citation([row["method"]])} for row in rows)

@@ -135,7 +135,10 @@ class GraphCard(widgets.VBox):
             name = self.bundled.value
             return GraphSource(f"tcgpu.load({name!r})", lambda: datasets.load(name))
         if kind == "generated":
-            name, arguments = self.generator.value, self._changed_arguments()
+            name = self.generator.value
+            defaults = inspect.signature(GENERATORS[name]).parameters
+            values = {parameter: elements.value_of(control) for parameter, control in self.parameters[name].items()}
+            arguments = {each: value for each, value in values.items() if value != defaults[each].default}
             said = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
             return GraphSource(f"tcgpu.generate.{name}({said})", lambda: GENERATORS[name](**arguments))
         if self._uploaded:
@@ -247,13 +250,6 @@ class GraphCard(widgets.VBox):
             controls[name] = _control(name, value)
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
-
-    def _changed_arguments(self):
-        """The arguments of the generator that differ from its defaults."""
-        name = self.generator.value
-        defaults = inspect.signature(GENERATORS[name]).parameters
-        values = {parameter: elements.value_of(control) for parameter, control in self.parameters[name].items()}
-        return {parameter: value for parameter, value in values.items() if value != defaults[parameter].default}
 
     def _show_generator(self):
         name = self.generator.value

@@ -7,11 +7,12 @@ each method on each graph, and `draw` at the end; in a long run, now and then be
 import ipywidgets as widgets
 
 from tcgpu import records
+from tcgpu.figures import BLUE, DARK, GREY, ORANGE, PALE, PURPLE, SKY, axes, plain_ticks
 from tcgpu.insight.estimates import caution_for
 from tcgpu.insight.gpus import GPUS
 from tcgpu.kernels import simulated
-from tcgpu.lab.explorer import charts, elements
-from tcgpu.lab.explorer.method_run import label_of, machine_of, times_of
+from tcgpu.lab.explorer import elements
+from tcgpu.lab.explorer.method_run import TIMINGS, label_of, machine_of, times_of
 from tcgpu.records import Rows, Table
 from tcgpu.registry import METHODS
 
@@ -26,6 +27,16 @@ TIMINGS_NOTE = (
 )
 SIMULATOR_NOTE = "The simulator is a Python program: its times are not a GPU's, and never drawn beside those of one. "
 SOFTWARE_NOTE = "A software device is a program: its counts are right, its times are not a GPU's times."
+HEIGHTS = 0.86, 0.62, 0.38  # of the nested bars
+SHADES = {  # engine -> its name, if it is not that of the device; the colours of the nested bars
+    "gpu": ("GPU", ("#bee3f8", "#63b3ed", BLUE)),
+    "webgpu": ("", ("#fed7e2", "#ed64a6", PURPLE)),
+    "cpu": ("CPU", ("#feebc8", "#f6ad55", ORANGE)),
+    "sim": ("simulator", ("#edf2f7", "#a0aec0", DARK)),
+    "traced": ("", (PALE, PALE, SKY)),
+}
+POINTS = 8  # size of the letters
+MAX_TITLE, MAX_LABEL = 48, 36  # letters
 
 
 def first_gpu(recorded):
@@ -88,7 +99,6 @@ class Page(widgets.VBox):
         """The row of a measurement that need not be made again; None if it has to be made."""
 
     def measure(self, source, graph, run):
-        """The row of a method on the graph of a source."""
         return run.run(graph, graph.name or source.code)[0]
 
     def code(self, graphs, runs):
@@ -114,14 +124,12 @@ class Page(widgets.VBox):
             self.table.show(elements.table(list(self.columns), self.lines(rows)))
 
     def to_draw(self):
-        """The rows that are shown."""
         return list(self.rows)
 
     def draw_charts(self, rows):
         """Draw the charts of the rows."""
 
     def note_of(self, rows):
-        """The note below the charts."""
         simulated = any(row["engine"] == "sim" for row in rows)
         software = any(row.get("gpu_kind") == "software" and row["engine"] == "webgpu" for row in rows)
         return self._left_out + SIMULATOR_NOTE * simulated + SOFTWARE_NOTE * software
@@ -170,7 +178,6 @@ class ComparePage(Page):
 
     @property
     def recorded(self) -> Rows:
-        """The recorded rows that are shown."""
         return self._records.get(self.machine.value, {}).get(self.graph.value, Rows())
 
     def plan(self, graphs, runs):
@@ -188,12 +195,12 @@ class ComparePage(Page):
     def draw_charts(self, rows):
         alone = [row for row in rows if row["engine"] != "sim"] or rows
         title = f"now: {rows[-1]['graph']}" if rows else "now: press Run"
-        self.live_chart.show(charts.draw_timings(alone, title), {row["method"] for row in alone}, alone)
+        self.live_chart.show(draw_timings(alone, title), {row["method"] for row in alone}, alone)
         if self._drawn != (self.machine.value, self.graph.value):
             self._drawn = self.machine.value, self.graph.value
             title = f"recorded on {self.recorded[0]['date']}" if self.recorded else "nothing was recorded"
             shown = {row["method"] for row in self.recorded}
-            self.recorded_chart.show(charts.draw_timings(self.recorded, title), shown, self.recorded)
+            self.recorded_chart.show(draw_timings(self.recorded, title), shown, self.recorded)
 
     def note_of(self, rows):
         estimated = {row["machine"] for row in rows if row["engine"] == "traced"}
@@ -206,3 +213,40 @@ class ComparePage(Page):
     def _show_machine(self):
         elements.set_options(self.graph, self._records.get(self.machine.value, {}))
         self.draw()
+
+
+def draw_timings(rows, title):
+    """Draw a bar for each row: its total time, in it the process time, in that the kernel time. Returns the figure.
+
+    The label of a row names the order only if the rows differ in it.
+    """
+    several, ax = len({row["order"] for row in rows}) > 1, axes(3.4, 2.8)
+    for place, row in enumerate(rows):
+        kernel = times_of(row)["kernel_ms"]
+        for timing, height, color in zip(TIMINGS, HEIGHTS, SHADES[row["engine"]][1], strict=True):
+            ax.barh(place, times_of(row).get(timing, 0), height, color=color, lw=0)
+        words = f"{kernel:,.0f}" if kernel >= 1000 else f"{kernel:.3g}"
+        ax.annotate(words, (kernel, place), (3, 0), textcoords="offset points", size=POINTS, va="center")
+    engines = {row["engine"]: row for row in rows}
+    for engine, row in engines.items():
+        name, shades = SHADES[engine]
+        ax.barh(0, 0, color=shades[-1], label=name or machine_of(row))
+    if rows:
+        columns = 1 if engines.keys() & {"webgpu", "traced"} else 3  # the names of devices are long
+        ax.figure.legend(frameon=False, fontsize=POINTS, loc="outside lower right", ncols=columns)
+    times = [ms for row in rows for ms in times_of(row).values() if ms > 0]
+    low, high = (min(times) / 3, max(times) * 4) if times else (0.1, 100)
+    ax.set(xscale="log", xlim=(low, high), ylim=(max(len(rows), 4) - 0.5, -0.5), yticks=range(len(rows)))
+    labels = (f"{label_of(row)}, {row['order']}" if several else label_of(row) for row in rows)
+    ax.set_yticklabels([_cut(label, MAX_LABEL) for label in labels])
+    ax.set_xlabel("milliseconds: kernel (dark), process, total (light)", size=POINTS, loc="right")
+    ax.tick_params(labelsize=POINTS)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(GREY)
+    plain_ticks(ax.xaxis)
+    ax.set_title(_cut(title, MAX_TITLE), size=POINTS + 1, loc="left")
+    return ax.figure
+
+
+def _cut(text, most):
+    return text if len(text) <= most else f"{text[: most - 1]}…"

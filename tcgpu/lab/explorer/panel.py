@@ -16,14 +16,12 @@ from tcgpu.graph import Graph
 from tcgpu.hardware import webgpu_device
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import elements
-from tcgpu.lab.explorer.citation import cited
 from tcgpu.lab.explorer.graph_card import DEFAULT, GraphCard, GraphSource
 from tcgpu.lab.explorer.job_thread import JobThread, Stopped
-from tcgpu.lab.explorer.kernel_page import KernelPage
 from tcgpu.lab.explorer.method_card import MethodCard
 from tcgpu.lab.explorer.method_run import MethodRun
 from tcgpu.lab.explorer.pages import ComparePage, Page
-from tcgpu.lab.explorer.sweep_page import SweepPage
+from tcgpu.lab.explorer.sweep_page import KernelPage, SweepPage
 from tcgpu.lab.explorer.trace_page import TracePage
 from tcgpu.markup import Markup, element
 from tcgpu.measurement import check_agreement
@@ -41,28 +39,13 @@ class Explorer(widgets.VBox):
     """A panel that counts triangles, in a notebook or on a page made by Voila.
 
     A program can use it, too: set the controls, call `run` and `stop`, read `rows`.
-
-    Attributes
-    ----------
-    graphs : GraphCard
-        The controls that pick the graph and its order.
-    methods : MethodCard
-        The controls that pick the methods and set their knobs.
-    compare, sweep, traces : ComparePage, SweepPage, TracePage
-        The pages.
-    busy : bool
-        Whether a run is in progress.
-    message : str
-        What went wrong, in words; empty if nothing did.
-    failure : Exception or None
-        The exception that ended the last run, if it was not a TcgpuError or OSError.
     """
 
-    busy: bool = traitlets.Bool(False)
-    message: str = traitlets.Unicode("")
+    busy: bool = traitlets.Bool(False)  # whether a run is in progress
+    message: str = traitlets.Unicode("")  # what went wrong, in words
 
     def __init__(self, graph, methods, *, order, engine, page, settings, kernel):
-        self.failure: Exception | None = None
+        self.failure: Exception | None = None  # that ended the last run, if it was none of EXPECTED
         self._problems = {}  # "graph", "methods" or "run" -> what is wrong with it
         self._picked = None  # the GraphSource that is picked
         self._made = None, None  # the GraphSource that was picked and made last, and its graph
@@ -102,7 +85,6 @@ class Explorer(widgets.VBox):
 
     @property
     def page(self) -> Page:
-        """The page that is shown."""
         return self.pages.children[self.pages.selected_index]
 
     @property
@@ -136,7 +118,6 @@ class Explorer(widgets.VBox):
 
     @property
     def rows(self) -> Rows:
-        """The rows of the page that is shown."""
         return self.page.rows
 
     def method_runs(self) -> list[MethodRun]:
@@ -405,7 +386,7 @@ class Explorer(widgets.VBox):
         self.python.show(element("pre", code) if code else "")
         name, rows = f"tcgpu-{self.page.title.lower()}.csv", self.rows
         words = f"{counted(len(rows), 'row')} as CSV"
-        self.csv.show(elements.download_link(name, cited(rows).csv().encode(), words) if rows else "")
+        self.csv.show(elements.download_link(name, elements.cited(rows).csv().encode(), words) if rows else "")
 
     @elements.one_at_a_time
     def _show_view(self):

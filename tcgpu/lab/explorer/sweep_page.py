@@ -1,4 +1,4 @@
-"""The page that compares methods on graphs that differ in their nonzeros per column only, and the picker of one kernel.
+"""The page that compares methods on graphs that differ in their nonzeros per column only, and the page of one kernel.
 
 The page opens with what is on record: published, measured, estimated. The graph that is picked is estimated as soon as
 it is picked: a star beside the curves. Run adds the curves of this machine's GPU; without one it estimates points that
@@ -13,14 +13,14 @@ import ipywidgets as widgets
 from tcgpu import figures, records
 from tcgpu.errors import GraphError, MethodError, TcgpuError
 from tcgpu.generators import GENERATORS
-from tcgpu.hardware import timed_engine
+from tcgpu.hardware import gpus, timed_engine
 from tcgpu.insight.estimates import FILLING_EDGES, caution_for
 from tcgpu.insight.gpus import GPUS
 from tcgpu.lab import sweep
-from tcgpu.lab.explorer import charts, elements
+from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.graph_card import GraphSource
 from tcgpu.lab.explorer.method_run import label_of, machine_of, times_of
-from tcgpu.lab.explorer.pages import Page, first_gpu, shown_ms
+from tcgpu.lab.explorer.pages import POINTS, Page, first_gpu, shown_ms
 from tcgpu.lab.explorer.trace_page import with_kernels
 from tcgpu.registry import METHODS
 
@@ -266,7 +266,7 @@ class SweepPage(Page):
             limits=self.limits.value,
             ylabel=f"speedup of {of} over {self.baseline.value}" if self.quantity.value == SPEEDUP else EDGE_TIME,
             legend=True,
-            size=charts.POINTS,
+            size=POINTS,
             ax=ax,
         )
         self.chart.show(ax.figure, [run.method for run in self._runs], sweep.points_of(curves, self.quantity.value))
@@ -310,10 +310,49 @@ def _of_launch(rows, run):
 
 
 def _of_curve(row, source, run):
-    """The row with its place in the chart."""
     nonzeros = source.nonzeros or row["nonzeros_per_column"]
     return row | {"curve": run.label, "nonzeros": nonzeros, "picked": not source.nonzeros}
 
 
 def _code(run):
     return run.code.replace(repr(FITTING), "max(1, round(128 / k))")
+
+
+class KernelPage(SweepPage):
+    """Traces one method on the picked graph and, on a machine with a GPU, measures it, beside the curve of the sweep.
+
+    kernel: the method. It is compared with `naive`; `naive` with `column_block`.
+    """
+
+    title = "Kernel"
+    settings = ()
+    columns = {
+        "graph": "graph", "triangles": "triangles", "requests": "load_requests", "sectors each": "sectors_per_request",
+        "active lanes": "lanes", "bank conflicts": "bank_conflicts", "ms, this launch": shown_ms("kernel_ms"),
+        "runs on": machine_of,
+    }  # fmt: skip
+
+    def __init__(self, kernel):
+        super().__init__()
+        self.kernel = kernel
+        self.table.layout.height = "auto"
+        self.children = [self.chart, self.note, self.table, self.chart.export]
+
+    def plan(self, graphs, runs):
+        [run] = [run for run in runs if run.method == self.kernel]
+        timed = [run] if run.engine or gpus() else []
+        return [graphs.picked()], [run._replace(verb="trace"), *timed]
+
+    def known(self, source, run):
+        return super().known(source, run) if run.verb == "estimate" else None
+
+    def measure(self, source, graph, run):
+        return super().measure(source, graph, run) if run.verb == "estimate" else Page.measure(self, source, graph, run)
+
+    code, describe = Page.code, Page.describe
+
+    def to_draw(self):
+        return self._on_record(self.way.value)
+
+    def lines(self, rows, css_class=""):
+        return super().lines(list(self.rows), css_class)

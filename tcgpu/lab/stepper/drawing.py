@@ -61,7 +61,11 @@ def shapes_of(frame: Frame, down: int = 0) -> list[Shape]:
     """Return the shapes of a frame, moved down by so many pixels: the graph, the legend, and the panels."""
     pen = Pen(down=down)
     draw_graph(pen, frame)
-    draw_legend(pen, LEGEND if frame.scene.finds else LEGEND_OF_TRACE)
+    x = 25
+    for look, meaning in (LEGEND if frame.scene.finds else LEGEND_OF_TRACE).items():
+        pen.box(look, x, HEIGHT - 31, 13, 13)
+        pen.text("muted start", x + 19, HEIGHT - 24.5, 11, meaning)
+        x += 30 + 6 * len(meaning)
     draw_panels(pen, frame)
     return pen.shapes
 
@@ -114,14 +118,6 @@ def draw_graph(pen, frame):
         style = {None: "there", "there": "stored"}.get(look, look)
         pen.dot(style, x, y, radius, tip, layer=5)
         pen.text(style, x, y, letters, str(v), layer=6)
-
-
-def draw_legend(pen, meanings):
-    x = 25
-    for look, meaning in meanings.items():
-        pen.box(look, x, HEIGHT - 31, 13, 13)
-        pen.text("muted start", x + 19, HEIGHT - 24.5, 11, meaning)
-        x += 30 + 6 * len(meaning)
 
 
 # --------------------------------------------------------------------------------------------------------------- panels

@@ -147,7 +147,6 @@ class FrameBuilder:
         return range(begin, end if below is None else bisect_left(self.row_idx, below, begin, end))
 
     def rows(self, v):
-        """The rows of column v."""
         return self.graph.column(v).tolist()
 
     def cells(self, label, values, look="there", **more):
@@ -202,7 +201,6 @@ def compared_by(function, values, *args):
 
 
 def positions(rows, chosen):
-    """The positions of the rows that are in `chosen`."""
     return [k for k, row in enumerate(rows) if row in chosen]
 
 

@@ -45,18 +45,6 @@ def step(
     **knobs
         Numbers that are small, so that a small graph has something to show: 4 lanes in place of 32, words of 8 bits.
         A method of your own takes its own knobs, with its own defaults.
-
-    Returns
-    -------
-    Stepper
-        A widget, which a notebook shows.
-
-    Raises
-    ------
-    MethodError
-        If the stepper has no such method or knob.
-    GraphError
-        If the graph is too large, or there is nothing to show.
     """
     shown = steps(graph, method, order=order, column=column, edge=edge, **knobs)
     frames = list(islice(shown, MAX_FRAMES + 1))
@@ -76,7 +64,6 @@ class Stepper(Player):
 
     @property
     def frame(self) -> Frame:
-        """The frame that is shown."""
         return self.frames[self.step]
 
     @traitlets.validate("step")

@@ -51,8 +51,6 @@ def spring_points(graph, rounds=200):
 
 
 class Shown(NamedTuple):
-    """How a method is shown."""
-
     frames: Callable  # generator of frames: takes a FrameBuilder, what `each` says, `settings`, and knobs
     unit: str  # what its look-ups are called
     each: str = "nonzero"  # what is shown at a time: a "nonzero", a "column" with its nonzeros, "nonzeros", a "graph"
