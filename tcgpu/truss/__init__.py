@@ -15,7 +15,7 @@ from tcgpu.declarations import CUDA
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
-from tcgpu.graph import Graph, as_graph
+from tcgpu.graph import Graph
 from tcgpu.progress import underway
 from tcgpu.registry import check_engine, engine_of, on_engine
 
