@@ -57,8 +57,8 @@ DENSE = 3  # a look-up in the costs of dense vertices,
 DENSE_EDGE, DENSE_WORD = 4, 1 / 6  # and there an edge, and the AND and popcount of two words
 
 # Orders (`cpu.orders`)
-SORTED_EDGE, SORTED_VERTEX = 40, 20  # an edge and a vertex when a graph is sorted
-FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
+SORTED_EDGE, SORTED_VERTEX = 25, 20  # an edge and a vertex when a graph is sorted
+FOUND_EDGE, MOVED = 80, 10  # an edge that is found in another order; moving a number to its place in that
 SKEWED = 1.4  # degree order may pay if some vertex has this number of times the mean number of neighbours
 # Raw edges are sorted by degree at once if the three quantities of `sampled_order` exceed these
 RELATIVE_DISTANCE, DEGREE_SKEW, LOOKUPS_PER_EDGE = 1 / 64, 2.5, 4
