@@ -399,8 +399,8 @@ def test_sorting_is_part_of_the_first_calls_cost_only():
         ((10, 4, 16), ["degree"] * 3),  # a first call that sorts takes no more than two in natural order
         ((10, 4, 17), ["natural", "degree", "degree"]),
         ((10, 11, 0), ["natural"] * 3),
-        ((10, 9.5, 10), ["natural"] * 3),  # so little is never worth sorting,
-        ((10, 9.5, 0), ["degree"] * 3),  # unless another verb did it
+        ((10, 9.9, 10), ["natural"] * 3),  # so little is never worth sorting,
+        ((10, 9.9, 0), ["degree"] * 3),  # unless another verb did it
     ],
 )
 def test_the_first_call_chooses_the_order_of_all_later_ones(costs, orders, monkeypatch):

@@ -18,7 +18,7 @@ from tcgpu.cpu.neighbourhoods import cost_of_rows, dense_at_edges, first_dense, 
 from tcgpu.cpu.neighbours import are_among
 from tcgpu.engines.native import CACHE_LINE, LANES
 
-CALLS = 16  # of a verb that repay sorting, if it pays
+CALLS = 64  # of a verb that repay sorting, if it pays
 
 _known = WeakKeyDictionary()  # a Graph -> {verb: the order of all later calls}
 _plans = WeakKeyDictionary()  # a Graph -> {by_edge: its TallyPlan}
@@ -42,7 +42,11 @@ def best_order(graph, verb):
 
 
 def order_costs(graph, verb):
-    """The estimated costs of a verb in natural and in degree order, and of getting there."""
+    """The estimated costs of a verb in natural and in degree order, and of sorting for the latter.
+
+    Where natural order takes little more than reading the edges, or all degrees are about equal, degree order saves
+    nothing: it costs as much then, and is not estimated.
+    """
     by_edge = verb == "support"
     plan = None if verb == "count" else tally_plan(graph, by_edge)
     natural = plan.cost if plan else count_cost(graph)
@@ -139,9 +143,9 @@ def _in_own_order(graph):
 def _by_degree(graph):
     """A Sample in degree order, estimated from the degrees of both ends of some edges.
 
-    The vertices from one on are counted by its degree and by those of the ends after it, of which a vertex with d
-    neighbours is one d times as often as a vertex with one. A column holds a share of the neighbours: that of the
-    ends of about the same place which are the first of their edge.
+    A vertex with d neighbours is d times among the ends: so each end stands for 1 / d of a vertex, in the number of
+    those from an end on. The share of the neighbours that are in a vertex's column is about the share of first ends
+    among those near it, and varies as if each neighbour were drawn.
     """
     edges, *ends = _sampled_edges(graph)
     ends = np.stack(ends)
@@ -155,9 +159,10 @@ def _by_degree(graph):
     share.flat[order] = (np.bincount(blocks, order < edges.size) / np.bincount(blocks))[blocks]
     drawn = np.random.default_rng(0).normal(degrees * share, np.sqrt(degrees * share * (1 - share)))
     (from_u, from_v), (length, rows) = place, np.rint(np.clip(drawn, 0, place))
-    hot = degrees[1] > graph.m // costs.HOT  # as of any edge of the column
+    rest = edges % np.maximum(length, 1)  # as of any edge of the column
+    hot = degrees[1] > graph.m // costs.HOT
     far = (from_u - from_v) * graph.nonzeros_per_column > costs.DISTANT
-    return Sample(from_u, from_v, length, edges % np.maximum(length, 1), rows, far & ~hot)
+    return Sample(from_u, from_v, length, rest, rows, far & ~hot)
 
 
 def _sampled_edges(graph):
