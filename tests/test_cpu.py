@@ -417,6 +417,14 @@ def test_the_cost_in_degree_order_is_known_before_sorting(name):
     assert expected == pytest.approx(cpu.orders.count_cost(graph.ordered("degree")), rel=0.2)
 
 
+def test_trees_that_cost_nothing_in_degree_order_are_known():
+    path = np.arange(2000)
+    caterpillar = Graph.from_edges(np.append(path[:-1], path.repeat(10)), np.append(path[1:], np.arange(2000, 22_000)))
+    assert caterpillar.ordered("degree").max_column == 1
+    for verb in ("count", "triangles", "support"):
+        assert cpu.orders.order_costs(caterpillar, verb)[1] == 0 < cpu.orders.order_costs(FAMILIES["skewed"], verb)[1]
+
+
 def test_hubs_with_few_look_ups_each_are_no_reason_to_sort():
     """Numbers with products up to n are joined: words of near rows take half of the time of hubs, in degree order."""
     number = np.arange(1, 20_001)

@@ -44,19 +44,20 @@ def best_order(graph, verb):
 def order_costs(graph, verb):
     """The estimated costs of a verb in natural and in degree order, and of sorting for the latter.
 
-    Where natural order takes little more than reading the edges, or all degrees are about equal, degree order saves
-    nothing: it costs as much then, and is not estimated.
+    Degree order is taken to cost the same, without an estimate, if natural order takes little more than reading the
+    edges, but for forests, or if all degrees are about equal.
     """
     by_edge = verb == "support"
     plan = None if verb == "count" else tally_plan(graph, by_edge)
     natural = plan.cost if plan else count_cost(graph)
-    if natural < costs.EDGE * graph.m or graph.max_degree * graph.n < costs.SKEWED * 2 * graph.m:
+    little = graph.n <= graph.m and natural < costs.EDGE * graph.m
+    if little or graph.max_degree * graph.n < costs.SKEWED * 2 * graph.m:
         return natural, natural, 0.0
     sorting = 0.0 if ("degree", 0) in graph._orders else costs.SORTED_EDGE * graph.m + costs.SORTED_VERTEX * graph.n
     sample = _by_degree(graph)
-    longest = np.quantile((sample.length, sample.rows), 0.98)  # longer ones are those of blocks of unlike ends
-    if longest < 2:  # there is no triangle, and nothing to move
+    if sample.length.mean() < 1.25:  # no column has two rows, so there is no triangle, and nothing to move
         return natural, 0.0, sorting
+    longest = np.quantile((sample.length, sample.rows), 0.98)  # longer ones are those of blocks of unlike ends
     base = choose.first_hub(graph, sample.from_v, sample.rows, longest, choose.MAX_HUBS)
     degree = graph.m * _edge_costs(sample, graph.n - base, graph.m >= costs.LATER_EDGES).mean()
     if plan:
