@@ -51,7 +51,7 @@ WORDS_EDGE, WORD = 12, 1  # an edge in a graph of packed words, and each word
 # Tallies
 TALLIED = 1.3  # a tally at edges, in counts without hubs,
 TRIANGLE = 3, 12  # and each triangle of it, at vertices and at edges
-PACKED_EDGE = 20  # an edge in two neighbourhoods that are packed into words
+PACKED_EDGE = 16  # an edge in two neighbourhoods that are packed into words
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices,
 DENSE_EDGE, DENSE_WORD = 4, 1 / 6  # and there an edge, and the AND and popcount of two words
