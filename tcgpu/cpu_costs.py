@@ -51,14 +51,14 @@ WORDS_EDGE, WORD = 12, 1  # an edge in a graph of packed words, and each word
 # Tallies
 TALLIED = 1.3  # a tally at edges, in counts without hubs,
 TRIANGLE = 3, 12  # and each triangle of it, at vertices and at edges
-PACKED_EDGE = 20  # an edge in two neighbourhoods that are packed into words
+PACKED_EDGE = 16  # an edge in two neighbourhoods that are packed into words
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices,
 DENSE_EDGE, DENSE_WORD = 4, 1 / 6  # and there an edge, and the AND and popcount of two words
 
 # Orders (`cpu.orders`)
-SORTED_EDGE, SORTED_VERTEX = 40, 20  # an edge and a vertex when a graph is sorted
-FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
+SORTED_EDGE, SORTED_VERTEX = 25, 20  # an edge and a vertex when a graph is sorted
+FOUND_EDGE, MOVED = 80, 10  # an edge that is found in another order; moving a number to its place in that
 SKEWED = 1.4  # degree order may pay if some vertex has this number of times the mean number of neighbours
 # Raw edges are sorted by degree at once if the three quantities of `sampled_order` exceed these
 RELATIVE_DISTANCE, DEGREE_SKEW, LOOKUPS_PER_EDGE = 1 / 64, 2.5, 4

@@ -278,7 +278,7 @@ class Graph:
     @cached_property
     def max_degree(self) -> int:
         """The largest number of neighbours."""
-        return max(0, clean.min_max(self._degrees, self._degrees)[1])
+        return int(self._degrees.max(initial=0))
 
     @property
     def nbytes(self) -> int:

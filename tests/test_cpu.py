@@ -393,6 +393,38 @@ def test_sorting_is_part_of_the_first_calls_cost_only():
     assert [cpu.in_order(skewed, "auto", "count").order for _ in range(2)] == ["degree", "degree"]
 
 
+@pytest.mark.parametrize(
+    ("costs", "orders"),
+    [
+        ((10, 4, 16), ["degree"] * 3),  # a first call that sorts takes no more than two in natural order
+        ((10, 4, 17), ["natural", "degree", "degree"]),
+        ((10, 11, 0), ["natural"] * 3),
+        ((10, 9.9, 10), ["natural"] * 3),  # so little is never worth sorting,
+        ((10, 9.9, 0), ["degree"] * 3),  # unless another verb did it
+    ],
+)
+def test_the_first_call_chooses_the_order_of_all_later_ones(costs, orders, monkeypatch):
+    estimates, graph = iter([costs]), FAMILIES["skewed"]
+    monkeypatch.setattr(cpu.orders, "order_costs", lambda *_: next(estimates))
+    fresh = Graph(graph.col_ptr, graph.row_idx)
+    assert [cpu.in_order(fresh, "auto", "count").order for _ in range(3)] == orders
+
+
+@pytest.mark.parametrize("name", ["windmill", "a clique with a tail", "skewed and large", "Barabasi-Albert"])
+def test_the_cost_in_degree_order_is_known_before_sorting(name):
+    graph = {**HUBS_FIRST, **FAMILIES, "Barabasi-Albert": tcgpu.generate.barabasi_albert(20_000, 8)}[name]
+    _, expected, _ = cpu.orders.order_costs(Graph(graph.col_ptr, graph.row_idx), "count")
+    assert expected == pytest.approx(cpu.orders.count_cost(graph.ordered("degree")), rel=0.2)
+
+
+def test_trees_that_cost_nothing_in_degree_order_are_known():
+    path = np.arange(2000)
+    caterpillar = Graph.from_edges(np.append(path[:-1], path.repeat(10)), np.append(path[1:], np.arange(2000, 22_000)))
+    assert caterpillar.ordered("degree").max_column == 1
+    for verb in ("count", "triangles", "support"):
+        assert cpu.orders.order_costs(caterpillar, verb)[1] == 0 < cpu.orders.order_costs(FAMILIES["skewed"], verb)[1]
+
+
 def test_hubs_with_few_look_ups_each_are_no_reason_to_sort():
     """Numbers with products up to n are joined: words of near rows take half of the time of hubs, in degree order."""
     number = np.arange(1, 20_001)

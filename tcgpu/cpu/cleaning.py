@@ -92,7 +92,7 @@ def adjacency(col_ptr, row_idx, degree):
 def rank_by_degree(degree):
     degree = locked(degree)
     n, workers = degree.size, threads() if degree.size >= MANY else 1
-    kinds = min(min_max(degree, degree)[1] + 1, HIGH_DEGREE) + 1  # each low degree, and all high ones
+    kinds = min(int(degree.max(initial=0)) + 1, HIGH_DEGREE) + 1  # each low degree, and all high ones
     counters, of_kind = np.zeros((workers, kinds), np.int64), np.empty((kinds, workers), np.int64)
     run_threads(_count_degrees, degree, counters, of_kind, workers=workers)
     starts = running_sums(of_kind.ravel())

@@ -1,33 +1,26 @@
 """Choose the vertex order, natural or by degree, by estimates of a verb's cost in both.
 
-The cost in natural order is that of a sample of the edges. This is safe, because no edge takes many times the length of
-the shorter of its two columns. The cost in degree order follows from the degrees and from the numbers of neighbours of
-higher degree, without sorting; it is only computed if natural order costs more than sorting.
+Both costs are those of a sample of the edges. This is safe, because no edge takes many times the length of the shorter
+of its two columns. In degree order the columns' lengths follow from the degrees, without sorting.
 
-The first call of a verb with a graph includes sorting in the cost of degree order. From the second call on it does not:
-a graph that is counted again is worth sorting.
+The first call of a verb with a graph chooses the order of all later ones. It sorts itself if it then takes no more than
+twice as long as without; else the second call does: a graph that is counted again is worth sorting.
 """
 
-import math
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tcgpu import cpu_costs as costs
-from tcgpu.clean import rank_by_degree
 from tcgpu.cpu import choose
-from tcgpu.cpu.edges import all_edges, last_up_to, workers_for
-from tcgpu.cpu.finding import is_later
 from tcgpu.cpu.neighbourhoods import cost_of_rows, dense_at_edges, first_dense, max_dense
-from tcgpu.engines.native import CACHE_LINE, LANES, jit, prefetch, run_threads, threads
+from tcgpu.cpu.neighbours import are_among
+from tcgpu.engines.native import CACHE_LINE, LANES
 
-SAMPLE, EVERY = 8, 512  # the edges in a row that are read of every so many
+CALLS = 64  # of a verb that repay sorting, if it pays
 
-I64 = np.int64
-U64 = np.uint64
-
-_known = WeakKeyDictionary()  # a Graph -> {verb: the order of all later calls; None if it is chosen anew}
+_known = WeakKeyDictionary()  # a Graph -> {verb: the order of all later calls}
 _plans = WeakKeyDictionary()  # a Graph -> {by_edge: its TallyPlan}
 
 
@@ -41,46 +34,47 @@ def best_order(graph, verb):
     if graph.order == "degree" or graph.max_column <= 1:
         return "natural"
     known = _known.setdefault(graph, {})
-    if known.get(verb) is None:
-        first = verb not in known
-        order = "degree" if _degree_order_pays(graph, verb, first) else "natural"
-        known[verb] = None if first and order == "natural" else order
-        return order
-    return known[verb]
+    if verb in known:
+        return known[verb]
+    natural, degree, sorting = order_costs(graph, verb)
+    known[verb] = "degree" if degree + sorting / CALLS < natural else "natural"
+    return known[verb] if sorting + degree <= 2 * natural else "natural"
 
 
-def _degree_order_pays(graph, verb, first):
-    """Whether degree order makes a verb faster; on the first call including sorting, unless that is done."""
-    if first and verb == "count" and choose.design_name(graph)[0] == "short":
-        return False  # a count takes less than sorting
-    sorting, by_edge = 0.0, verb == "support"
-    if first and ("degree", 0) not in graph._orders:
-        sorting = costs.SORTED_EDGE * graph.m + costs.SORTED_VERTEX * graph.n
-    if verb == "count":
-        natural, least = count_cost(graph), costs.SHORT * costs.EDGE * graph.m
-    else:
-        plan = tally_plan(graph, by_edge)
-        natural, least = plan.cost, costs.TALLIED * costs.EDGE * graph.m + costs.TRIANGLE[by_edge] * plan.triangles / 2
-    if first and natural <= sorting + least or graph.max_degree * graph.n < costs.SKEWED * 2 * graph.m:
-        return False
-    moving = (costs.FOUND_EDGE if first else costs.MOVED_EDGE) * graph.m if by_edge else 0.0
-    ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
-    if ranked.lengths.max() < 2:  # there is no triangle, and nothing to move
-        return sorting < natural
-    cost = _ranked_cost(graph, ranked)
-    if verb != "count":
-        cost = moving + costs.TALLIED * cost + costs.TRIANGLE[by_edge] * plan.triangles
-    elif ranked.lengths.max() <= costs.SHORT_COLUMN:
-        cost *= costs.SHORT
-    return sorting + cost < natural
+def order_costs(graph, verb):
+    """The estimated costs of a verb in natural and in degree order, and of sorting for the latter.
+
+    Degree order is taken to cost the same, without an estimate, if natural order takes little more than reading the
+    edges, but for forests, or if all degrees are about equal.
+    """
+    by_edge = verb == "support"
+    plan = None if verb == "count" else tally_plan(graph, by_edge)
+    natural = plan.cost if plan else count_cost(graph)
+    little = graph.n <= graph.m and natural < costs.EDGE * graph.m
+    if little or graph.max_degree * graph.n < costs.SKEWED * 2 * graph.m:
+        return natural, natural, 0.0
+    sorting = 0.0 if ("degree", 0) in graph._orders else costs.SORTED_EDGE * graph.m + costs.SORTED_VERTEX * graph.n
+    sample = _by_degree(graph)
+    if sample.length.mean() < 1.25:  # no column has two rows, so there is no triangle, and nothing to move
+        return natural, 0.0, sorting
+    longest = np.quantile((sample.length, sample.rows), 0.98)  # longer ones are those of blocks of unlike ends
+    base = choose.first_hub(graph, sample.from_v, sample.rows, longest, choose.MAX_HUBS)
+    degree = graph.m * _edge_costs(sample, graph.n - base, graph.m >= costs.LATER_EDGES).mean()
+    if plan:
+        moved = graph.m if by_edge else graph.n
+        degree = costs.TALLIED * degree + costs.TRIANGLE[by_edge] * plan.triangles + costs.MOVED * moved
+    elif longest <= costs.SHORT_COLUMN:
+        degree *= costs.SHORT
+    return natural, degree, sorting + by_edge * costs.FOUND_EDGE * graph.m
 
 
 def count_cost(graph):
     """The estimated cost of a count in the graph's own order."""
     name, base = choose.design_name(graph)
-    cost, rows, *_ = _sampled(graph, graph.m, base, later=graph.m >= costs.LATER_EDGES)
+    sample = _in_own_order(graph)
     if name == "words":
-        return costs.WORDS_EDGE * graph.m + costs.WORD * choose.words_per_nonzero(graph) * rows
+        return graph.m * (costs.WORDS_EDGE + costs.WORD * choose.words_per_nonzero(graph) * sample.rows.mean())
+    cost = graph.m * _edge_costs(sample, graph.n - base, graph.m >= costs.LATER_EDGES).mean()
     return costs.SHORT * cost if name == "short" else cost
 
 
@@ -108,16 +102,19 @@ def _new_plan(graph, by_edge):
         bases.append(first_dense(graph))
     elif lengths.max(initial=0) > costs.FEW_ROWS:  # else there is no dense part, and the degrees are not needed
         bases = [graph.n - dense_at_edges(graph.degrees[first:], lengths)]
+    sample = _in_own_order(graph)
+    closed, weight = _closed(graph, sample), graph.m / sample.rows.size
     for base in bases:
-        edges = int(graph.col_ptr[base])
-        dense = costs.DENSE * cost_of_rows(graph.m - edges, graph.n - base)
-        cost, _, triangles = _sampled(graph, edges, graph.n if by_edge else base)
-        cost = costs.TALLIED * cost + costs.TRIANGLE[by_edge] * triangles
-        plans.append(TallyPlan("edges", base, dense + cost, triangles))
+        edges, dense, hubs = int(graph.col_ptr[base]), graph.n - base, 0 if by_edge else graph.n - base
+        others = sample.from_u > dense
+        cost = costs.DENSE * cost_of_rows(graph.m - edges, dense)
+        triangles = weight * closed[others & (sample.from_v > hubs)].sum()
+        at_edges = weight * _edge_costs(sample, hubs)[others].sum()
+        at_edges = costs.TALLIED * at_edges + costs.TRIANGLE[by_edge] * triangles
+        plans.append(TallyPlan("edges", base, cost + at_edges, triangles))
         if by_edge:
-            wedges = (np.square(graph.column_lengths[:base], dtype=np.float64).sum() - edges) / 2
-            cost = costs.WEDGES_EDGE * edges + costs.WEDGE * wedges
-            plans.append(TallyPlan("wedges", base, dense + cost, triangles))
+            wedges = costs.WEDGES_EDGE * edges + costs.WEDGE * weight * sample.rest[others].sum()
+            plans.append(TallyPlan("wedges", base, cost + wedges, triangles))
     if choose.design_name(graph)[0] == "words":
         of_v = graph.degrees[graph.row_idx[choose.sample_of_edges(graph)]].mean()
         cost = (costs.PACKED_EDGE + costs.WORDS_EDGE + costs.WORD * choose.words_per_nonzero(graph) * of_v) * graph.m
@@ -125,122 +122,80 @@ def _new_plan(graph, by_edge):
     return min(plans, key=lambda plan: plan.cost)
 
 
-class Ranked(NamedTuple):
-    """Degree order: each vertex's place in it, and the length of its column there."""
+class Sample(NamedTuple):
+    """Arrays of some edges (u, v) in a vertex order, u before v."""
 
-    rank: np.ndarray
-    lengths: np.ndarray
-
-
-def _ranked_cost(graph, ranked):
-    """The estimated cost of a count in degree order, unless it has only short columns."""
-    sample = choose.sample_of_edges(graph)
-    columns = np.searchsorted(graph.col_ptr, sample, side="right") - 1
-    rows = graph.row_idx[sample]
-    last = np.where(ranked.rank[columns] > ranked.rank[rows], columns, rows)
-    place, lengths = graph.n - ranked.rank[last], ranked.lengths[last]
-    base = choose.first_hub(graph, place, lengths, ranked.lengths.max(), choose.MAX_HUBS)
-    return _sampled(graph, graph.m, base, ranked, later=graph.m >= costs.LATER_EDGES)[0]
+    from_u: np.ndarray  # how many vertices there are from u on,
+    from_v: np.ndarray  # and from v on
+    length: np.ndarray  # rows of u's column,
+    rest: np.ndarray  # those of them after v,
+    rows: np.ndarray  # and rows of v's column
+    far: np.ndarray  # whether the columns are far apart
 
 
-def _sampled(graph, edges, base, ranked=None, later=False):
-    """Estimates for the first edges (u, v) of a graph.
+def _in_own_order(graph):
+    """A Sample in the graph's own order."""
+    edges, u, v = _sampled_edges(graph)
+    rest, rows = graph.col_ptr[u + 1] - edges - 1, graph.col_ptr[v + 1] - graph.col_ptr[v]
+    far = graph.col_ptr[v] - edges > costs.DISTANT
+    return Sample(graph.n - u, graph.n - v, graph.col_ptr[u + 1] - graph.col_ptr[u], rest, rows, far)
 
-    They are the cost in a count, the rows in the columns of all v, and, but not in another order, `ranked`, the
-    triangles where v is no hub. base: the first hub. later: whether edges are counted later where that pays.
+
+def _by_degree(graph):
+    """A Sample in degree order, estimated from the degrees of both ends of some edges.
+
+    A vertex with d neighbours is d times among the ends: so each end stands for 1 / d of a vertex, in the number of
+    those from an end on. The share of the neighbours that are in a vertex's column is about the share of first ends
+    among those near it, and varies as if each neighbour were drawn.
     """
-    if not edges:
-        return 0.0, 0.0, 0.0
-    take = SAMPLE if edges > costs.MANY else EVERY
-    first = np.arange(0, edges, EVERY)
-    skip = (first + 1).astype(U64) * U64(0x9E3779B97F4A7C15) >> U64(33)  # looks random, to miss no pattern
-    places = np.minimum(first + (skip % U64(EVERY - take + 1)).astype(I64), np.maximum(first, edges - take))
-    sums = np.zeros((threads() if edges // EVERY * take >= costs.MANY else 1, 4))
-    other = (*ranked, graph.degrees) if ranked else (*np.empty((2, 0), np.int32), graph.col_ptr)
-    run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, places, edges, take, base, later, sums,
-                workers=len(sums))  # fmt: skip
-    sums = sums.sum(axis=0)
-    return sums[:3] * (edges / sums[3])
+    edges, *ends = _sampled_edges(graph)
+    ends = np.stack(ends)
+    degrees = graph.degrees[ends]
+    swapped = degrees[0] > degrees[1]
+    ends, degrees = (np.where(swapped, pair[::-1], pair) for pair in (ends, degrees))
+    order = np.argsort(-(degrees * graph.n + ends), axis=None)
+    place, share = np.empty((2, *ends.shape))
+    place.flat[order] = np.cumsum(2 * graph.m / order.size / degrees.flat[order])
+    blocks = np.arange(order.size) // int(order.size**0.5)
+    share.flat[order] = (np.bincount(blocks, order < edges.size) / np.bincount(blocks))[blocks]
+    drawn = np.random.default_rng(0).normal(degrees * share, np.sqrt(degrees * share * (1 - share)))
+    (from_u, from_v), (length, rows) = place, np.rint(np.clip(drawn, 0, place))
+    rest = edges % np.maximum(length, 1)  # as of any edge of the column
+    hot = degrees[1] > graph.m // costs.HOT
+    far = (from_u - from_v) * graph.nonzeros_per_column > costs.DISTANT
+    return Sample(from_u, from_v, length, rest, rows, far & ~hot)
 
 
-def _lengths_by_degree(graph):
-    """The length of each vertex's column in degree order (int32)."""
-    workers = max(1, min(workers_for(all_edges(graph)), graph.m // graph.n))  # so counts need no more memory than edges
-    found = np.zeros((workers, graph.n), np.int32)
-    run_threads(_count_larger, graph.col_ptr, graph.row_idx, graph.degrees, found, workers=workers)
-    for other in found[1:]:
-        found[0] += other
-    return found[0]
+def _sampled_edges(graph):
+    """The positions of the edges of a Sample, their u and their v."""
+    edges = choose.sample_of_edges(graph)
+    return edges, np.searchsorted(graph.col_ptr, edges, side="right") - 1, graph.row_idx[edges]
 
 
-@jit
-def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, places, edges, take, base, later, all_sums):
-    """Add to this worker's sums, of its share of the edges: the costs, the rows in the columns of v, the triangles,
-    and the number of edges.
+def _closed(graph, sample):
+    """Estimates of the triangles of each edge of a Sample in the graph's own order, from one row for every fourth."""
+    edges = choose.sample_of_edges(graph)[::4]
+    rest, rows, closed = sample.rest[::4].copy(), sample.rows[::4], np.zeros(sample.rows.size)
+    middle = graph.row_idx[np.minimum(graph.col_ptr[graph.row_idx[edges]] + rows // 2, graph.m - 1)]
+    closed[::4] = 4 * rows * are_among(graph.row_idx, edges + 1, rest, middle)
+    return closed
 
-    They are `take` edges from each of some places on. The triangles are estimated from one row for every eighth edge.
+
+def _edge_costs(sample, hubs, later=False):
+    """The estimated cost of each edge of a Sample in a count with so many hubs, the last vertices.
+
+    later: whether edges are counted later where that pays.
     """
-    n, u, sums = col_ptr.size - 1, 0, all_sums[worker]
-    words = (n - base) // 64
-    mean = row_idx.size // n + 1
-    for x in range(places.size * worker // workers, places.size * (worker + 1) // workers):
-        at, ahead = places[U64(x)], places[U64(min(x + 1, places.size - 1))]
-        prefetch(row_idx, places[U64(min(x + 2, places.size - 1))])
-        for k in range(ahead, min(ahead + take, edges)):
-            prefetch(col_ptr, row_idx[U64(k)])
-        step = 1
-        while u + step < n and col_ptr[U64(u + step)] <= at:
-            u += step
-            step *= 2
-        u = last_up_to(col_ptr, u, min(u + step, n) + 1, at)
-        for k in range(at, min(at + take, edges)):
-            while k >= col_ptr[U64(u + 1)]:
-                u += 1
-            v = I64(row_idx[U64(k)])
-            if not rank.size:
-                length = col_ptr[U64(u + 1)] - col_ptr[U64(u)]
-                rest = col_ptr[U64(u + 1)] - k - 1
-                rows = col_ptr[U64(v + 1)] - col_ptr[U64(v)]
-                far = col_ptr[U64(v)] - k > costs.DISTANT
-            else:
-                a, b = I64(rank[U64(u)]), I64(rank[U64(v)])
-                length, rows = I64(lengths[U64(u)]), I64(lengths[U64(v)])
-                if a > b:
-                    length, rows = rows, length
-                rest = k % length  # as of any of the column's edges
-                hot = max(degrees[U64(u)], degrees[U64(v)]) > row_idx.size // costs.HOT
-                far = abs(a - b) * mean > costs.DISTANT and not hot
-                v = max(a, b)
-            cost = float(costs.EDGE)
-            if v >= base and rest:
-                cost = costs.HUB_EDGE + min(float(rest), costs.HUB_WORD * (words - (v - base) // 64 + CACHE_LINE // 2))
-            elif rows and rest:
-                if length <= costs.FEW_ROWS and rows <= costs.MUCH_LONGER:
-                    cost += costs.COMPARISON * rest * ((rows + LANES - 1) // LANES) + costs.FAR_EDGE * far
-                elif (rest + 1) * costs.MUCH_LONGER < rows:
-                    cost += costs.SEARCH * rest * math.log2(rows)
-                elif later and is_later(rest + 1, rows):
-                    cost += costs.LATER_EDGE + rest
-                else:
-                    cost += costs.LOOKUP_EDGE + rows + costs.FAR_EDGE * far / 2
-                if not rank.size and k % 8 == 0:
-                    row = row_idx[U64(col_ptr[U64(v)] + rows // 2)]
-                    if row_idx[U64(last_up_to(row_idx, k, k + 1 + rest, row))] == row:
-                        sums[2] += 8 * rows
-            sums[0] += cost
-            sums[1] += rows
-            sums[3] += 1
-
-
-@jit
-def _count_larger(worker, workers, col_ptr, row_idx, degrees, found):
-    """Count the neighbours after each vertex in degree order, in one worker's share of the columns."""
-    n, of_worker = col_ptr.size - 1, found[worker]
-    for u in range(n * worker // workers, n * (worker + 1) // workers):
-        degree, of_u = degrees[U64(u)], np.int32(0)
-        for k in range(col_ptr[U64(u)], col_ptr[U64(u + 1)]):
-            v = U64(row_idx[U64(k)])
-            after = np.int32(degree <= degrees[v])  # no branch: it could not be predicted
-            of_u += after
-            of_worker[v] += np.int32(1) - after
-        of_worker[U64(u)] += of_u
+    _, from_v, length, rest, rows, far = sample
+    of_bits = costs.HUB_EDGE - costs.EDGE + np.minimum(rest, costs.HUB_WORD * (from_v // 64 + CACHE_LINE // 2))
+    ways = (
+        (rest == 0, 0),
+        (from_v <= hubs, of_bits),
+        (rows == 0, 0),
+        ((length <= costs.FEW_ROWS) & (rows <= costs.MUCH_LONGER),
+         costs.COMPARISON * rest * np.ceil(rows / LANES) + costs.FAR_EDGE * far),
+        ((rest + 1) * costs.MUCH_LONGER < rows, costs.SEARCH * rest * np.log2(np.maximum(rows, 1))),
+        (later & (rows >= costs.LATER_ROWS) & (rest < rows), costs.LATER_EDGE + rest),
+    )  # fmt: skip
+    looked_up = costs.LOOKUP_EDGE + rows + costs.FAR_EDGE * far / 2
+    return costs.EDGE + np.select(*zip(*ways, strict=True), looked_up)

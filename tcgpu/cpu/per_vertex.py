@@ -159,7 +159,9 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
     """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
     ordered = in_order(graph, order, "triangles")
     renumbered = ordered is not graph
-    find, source = _listing_finder(renumbered), np.argsort(ordered.rank) if renumbered else np.empty(0, np.int64)
+    find, source = _listing_finder(renumbered), np.empty(ordered.n if renumbered else 0, np.int64)
+    if renumbered:
+        source[ordered.rank] = np.arange(ordered.n)
     most = _most_triangles(ordered)
     at_once = max(min(max(chunk, ROWS), MAX_ROWS, int(most[-1])), ordered.max_column)
     bitmaps, hits = np.zeros((1, ordered.n // 64 + 1), np.uint64), np.empty((1, ordered.max_column), np.int32)
