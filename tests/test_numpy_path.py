@@ -180,6 +180,7 @@ def test_both_paths_give_the_same(monkeypatch):
 
 @pytest.mark.parametrize("name, sizes", [
     ("rmat", (8,)), ("rmat", (7, 3, 0.4, 0.3, 0.1, False)), ("rmat", (0,)), ("barabasi_albert", (300, 4)),
+    ("gap_kron", (3, 40_000)), ("gap_kron", (0,)), ("gap_urand", (16, 5)),
     ("barabasi_albert", (3, 5)), ("barabasi_albert", (5, 0)), ("copapers", (500,)), ("random", (90, 300)),
 ])  # fmt: skip
 def test_both_paths_draw_the_same_edges(monkeypatch, name, sizes):
