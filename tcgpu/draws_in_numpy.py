@@ -12,7 +12,7 @@ from tcgpu.arrays import BLOCK, blocks, repeat
 
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so its multiples pass all 64-bit numbers before one repeats
-GAP_SEED, GAP_BLOCK = 27491095, 1 << 18  # of its first block, and the edges of a block
+GAP_BLOCK = 1 << 18  # edges that have a seed of their own in `draw_gap`
 wraps_around = np.errstate(over="ignore")  # decorates a function whose uint64 do
 
 
@@ -52,20 +52,17 @@ def draw_rmat(scale, m, bounds, seed, permuted):
         x = _random_at(key, first + U64(level))
         for half in (x >> U64(32), x & U64(0xFFFFFFFF)):
             i, j = deeper(i, j, half, bounds)
-    rounds = permutation_rounds(seed)
     ends = [end >> U64(scale & 1) for end in (i, j)]
-    return [(permuted_id(end, scale, rounds) if permuted else end).astype(np.int32) for end in ends]
+    return [(permuted_id(end, scale, permutation_rounds(seed)) if permuted else end).astype(np.int32) for end in ends]
 
 
 def draw_gap(scale, m, bounds, seed):
-    """Both ends of each edge: a random number decides a level; without `bounds`, an end, if it is below `past`.
-
-    Such an end is that of `std::uniform_int_distribution` in libstdc++ before GCC 11.
-    """
-    share, (u, v) = (2**32 - 1) >> scale, np.empty((2, m), np.int32)
+    """Both ends of each edge: a random number decides a level; without `bounds`, an end, if it is below `past`."""
+    u, v = np.empty((2, m), np.int32)
+    share = (2**32 - 1) >> scale  # of the numbers, for each end: as libstdc++'s uniform distribution before GCC 11
     numbers, past = (scale, 2**32) if bounds else (2, share << scale)
-    for stream, block in zip(gap_streams(m, seed), blocks(m, GAP_BLOCK), strict=True):
-        size = u[block].size
+    for block_seed, block in enumerate(blocks(m, GAP_BLOCK), seed):
+        stream, size = np.random.RandomState(block_seed), u[block].size
         drawn = stream.randint(0, 2**32, 2 * size * numbers, np.uint32)  # NumPy keeps these numbers as they are
         drawn = drawn[drawn < past][: size * numbers].reshape(size, numbers).T
         i, j = np.zeros((2, size), U64) if bounds else drawn // np.uint32(share)
@@ -73,13 +70,6 @@ def draw_gap(scale, m, bounds, seed):
             i, j = deeper(i, j, x, bounds)
         u[block], v[block] = i, j
     return u, v
-
-
-@wraps_around
-def gap_streams(m, seed):
-    """The random numbers of each block of edges; GAP has only those of `seed` 0."""
-    first = int(mixed(seed) + U64(GAP_SEED))
-    return [np.random.RandomState((first + block) % 2**32) for block in range(-(-m // GAP_BLOCK))]
 
 
 def deeper(i, j, x, bounds):

@@ -1,12 +1,12 @@
-"""The edges of two generators, compiled; `tcgpu.draws_in_numpy` has the same."""
+"""The edges of some generators, compiled; `tcgpu.draws_in_numpy` has the same."""
+
+import random
 
 import numpy as np
 
 from tcgpu import draws_in_numpy
-from tcgpu.draws_in_numpy import GAP_BLOCK, GOLDEN, U64, gap_streams, mixed, permutation_rounds
+from tcgpu.draws_in_numpy import GAP_BLOCK, GOLDEN, U64, mixed, permutation_rounds
 from tcgpu.engines.native import jit, run_threads, shares, stoppable, stopped
-
-STATE = 624  # words of mt19937: each is made of three of the words before it
 
 _mixed, _deeper, _permuted_id = map(jit, (mixed, draws_in_numpy.deeper, draws_in_numpy.permuted_id))
 draw, draw_cliques = draws_in_numpy.draw, draws_in_numpy.draw_cliques  # as fast as the rest of a generator
@@ -20,8 +20,7 @@ def draw_rmat(scale, m, bounds, seed, permuted):
 
 def draw_gap(scale, m, bounds, seed):
     u, v = np.empty(m, np.int32), np.empty(m, np.int32)
-    states = [stream.get_state()[1] for stream in gap_streams(m, seed)]
-    run_threads(_draw_gap, scale, bounds, np.array(states).reshape(-1, STATE), u, v, workers=shares(m))
+    run_threads(_draw_gap, scale, bounds, seed, u, v, workers=shares(m))
     return u, v
 
 
@@ -61,40 +60,21 @@ def _draw_rmat(worker, workers, scale, bounds, seed, rounds, permuted, u, v):
 
 
 @jit
-def _draw_gap(worker, workers, scale, bounds, states, u, v):
-    """Draw a share of the blocks of edges."""
-    share = (2**32 - 1) >> scale
+def _draw_gap(worker, workers, scale, bounds, seed, u, v):
+    """Draw a share of the blocks of edges. The numbers of a seed are those of `numpy.random.RandomState`."""
+    share, blocks = (2**32 - 1) >> scale, -(-u.size // GAP_BLOCK)
     numbers, past = (scale, 2**32) if bounds is not None else (2, share << scale)
-    words, drawn = np.empty(2 * STATE, np.uint32), np.empty(STATE, np.uint32)
-    for block in range(len(states) * worker // workers, len(states) * (worker + 1) // workers):
-        words[STATE:], at = states[block], STATE
-        for k in range(block * GAP_BLOCK, min(u.size, (block + 1) * GAP_BLOCK)):
-            i = j = U64(0)
-            for _ in range(numbers):
-                x = past
-                while x >= past:
-                    if at == STATE:
-                        _draw_words(words, drawn)
-                        at = 0
-                    x = np.int64(drawn[U64(at)])
-                    at += 1
-                i, j = _deeper(i, j, x, bounds) if bounds is not None else (j, U64(x // share))
-            u[U64(k)], v[U64(k)] = i, j
-
-
-@jit
-def _draw_words(words, drawn):
-    """Draw the next numbers of mt19937; `words` begins with the state before and ends with that after."""
-    words[:STATE] = words[STATE:]
-    for k in range(STATE):
-        low = words[k + 1]
-        mix = (words[k] & 0x80000000 | low & 0x7FFFFFFF) >> 1
-        x = np.uint32(words[k + 397] ^ mix ^ (low & 1) * 0x9908B0DF)
-        words[k + STATE] = x
-        x ^= x >> 11
-        x ^= x << 7 & 0x9D2C5680
-        x ^= x << 15 & 0xEFC60000
-        drawn[k] = x ^ x >> 18
+    first, last = blocks * worker // workers * GAP_BLOCK, blocks * (worker + 1) // workers * GAP_BLOCK
+    for k in range(first, min(last, u.size)):
+        if k % GAP_BLOCK == 0:
+            random.seed(seed + k // GAP_BLOCK)
+        i = j = U64(0)
+        for _ in range(numbers):
+            x = past
+            while x >= past:
+                x = np.int64(random.getrandbits(32))
+            i, j = _deeper(i, j, x, bounds) if bounds is not None else (j, U64(x // share))
+        u[U64(k)], v[U64(k)] = i, j
 
 
 @jit
