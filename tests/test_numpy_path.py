@@ -42,6 +42,7 @@ club = nx.karate_club_graph()
 assert tcgpu.triangles(club).tolist() == list(nx.triangles(club).values())
 assert np.allclose(tcgpu.clustering(club), list(nx.clustering(club).values()))
 assert tcgpu.support(club).sum() == 3 * 45 and abs(tcgpu.transitivity(club) - nx.transitivity(club)) < 1e-9
+assert tcgpu.add_edges(club, [(0, 33), (4, 33)])[1] == 5
 assert not tcgpu.is_triangle_free(club) and sum(map(len, tcgpu.list_triangles(club))) == 45
 """,
     "compiled elsewhere": """
