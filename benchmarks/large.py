@@ -83,43 +83,46 @@ def draw(scale, seed=0, part=0, parts=1):
 
 def measured(scale, repeats):
     """The row of one scale."""
+    return of_edges(f"graph500-scale{scale}-ef16", lambda: (*draw(scale), 1 << scale), repeats, scale <= CHECKED)
+
+
+def of_edges(name, drawn, repeats, checked):
+    """The row of a graph: `drawn` returns its raw edges `(u, v, n)` on the device."""
     pool = import_module("cupy").get_default_memory_pool()
-    edges = draw(scale)
+    *edges, n = drawn()
     runtime.synchronize()
-    times = []
+    times, records = [], edges[0].size
     for _ in range(repeats):
         pool.free_all_blocks()
         before = pool.total_bytes()
         begin = time.perf_counter()
-        graph = ADAPTIVE.prepare((*edges, 1 << scale))
+        graph = ADAPTIVE.prepare((*edges, n))
         found = ADAPTIVE.plan(graph).count()
         times.append((time.perf_counter() - begin) * 1e3)
         peak = pool.total_bytes() - before  # the pool keeps what it has had
         del graph
     pool.free_all_blocks()
-    graph = ADAPTIVE.prepare((*edges, 1 << scale))
+    graph = ADAPTIVE.prepare((*edges, n))
     del edges
     gc.collect()
     pool.free_all_blocks()
     run = ADAPTIVE.plan(graph).allocate()
     kernel_ms = runtime.elapsed_ms(run.launch, run.reset)
     run.free()
-    if scale <= CHECKED and CHECK.plan(graph).count() != found:
-        raise SystemExit(f"{CHECK.name} counts another number of triangles at scale {scale}")
+    if checked and CHECK.plan(graph).count() != found:
+        raise SystemExit(f"{CHECK.name} counts another number of triangles of {name}")
     return {
-        "graph": f"graph500-scale{scale}-ef16", "vertices": 1 << scale, "records": EDGE_FACTOR << scale,
-        "edges": graph.m, "triangles": found, "order": graph.order, "engine": "gpu",
-        "device_total_ms": round(statistics.median(times), 2), "kernel_ms": round(kernel_ms, 2),
-        "device_total_ms_spread": round(max(times) - min(times), 2), "repeats": repeats,
-        "input_bytes": 8 * (EDGE_FACTOR << scale), "peak_bytes": peak,
-        "checked_by": CHECK.name if scale <= CHECKED else "",
+        "graph": name, "vertices": n, "records": records, "edges": graph.m, "triangles": found, "order": graph.order,
+        "engine": runtime.engine(), "device_total_ms": round(statistics.median(times), 2),
+        "kernel_ms": round(kernel_ms, 2), "device_total_ms_spread": round(max(times) - min(times), 2),
+        "repeats": repeats, "input_bytes": 8 * records, "peak_bytes": peak, "checked_by": CHECK.name if checked else "",
     }  # fmt: skip
 
 
-def options(description):
-    """The arguments of the command line."""
+def options(description, scales=(24, 25, 26, 27, 28)):
+    """The arguments of the command line, with default `scales`."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--scales", type=int, nargs="*", default=[24, 25, 26, 27, 28])
+    parser.add_argument("--scales", type=int, nargs="*", default=scales)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the record goes")
     return parser.parse_args()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tcgpu.errors import EngineError, FormatError, GraphError, KernelError, MethodError, TcgpuError, WorkerLost
     from tcgpu.formats import read, write
     from tcgpu.graph import Graph
+    from tcgpu.growth import add_edges
     from tcgpu.hardware import devices
     from tcgpu.insight import trace
     from tcgpu.insight.checking import check
@@ -59,6 +60,7 @@ _NAMES = {
     "errors": "EngineError FormatError GraphError KernelError MethodError TcgpuError WorkerLost",
     "formats": "read write",
     "graph": "Graph",
+    "growth": "add_edges",
     "hardware": "devices",
     "insight": "trace",
     "insight.checking": "check",
@@ -95,12 +97,12 @@ _MOVED = {
 
 __all__ = [
     "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "KernelError", "Knob", "Method",
-    "MethodError", "Plan", "TcgpuError", "WorkerLost", "average_clustering", "check", "cliques", "clustering",
-    "count", "count_subgraphs", "cuda", "datasets", "devices", "distributed", "estimate", "explore", "generate",
-    "int32", "int64", "is_triangle_free", "k_truss", "kernel", "launch", "list_triangles", "load", "load_trace",
-    "measure", "method", "methods", "motifs", "plots", "read", "reduce_triangles", "register", "similarity",
-    "simulate", "step", "support", "trace", "transitivity", "triad_census", "triangles", "truss_numbers", "uint32",
-    "uint64", "unregister", "write",
+    "MethodError", "Plan", "TcgpuError", "WorkerLost", "add_edges", "average_clustering", "check", "cliques",
+    "clustering", "count", "count_subgraphs", "cuda", "datasets", "devices", "distributed", "estimate", "explore",
+    "generate", "int32", "int64", "is_triangle_free", "k_truss", "kernel", "launch", "list_triangles", "load",
+    "load_trace", "measure", "method", "methods", "motifs", "plots", "read", "reduce_triangles", "register",
+    "similarity", "simulate", "step", "support", "trace", "transitivity", "triad_census", "triangles",
+    "truss_numbers", "uint32", "uint64", "unregister", "write",
 ]  # fmt: skip
 
 

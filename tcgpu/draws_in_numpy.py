@@ -1,7 +1,7 @@
-"""Random numbers, and the edges of three generators, drawn by NumPy.
+"""Random numbers, and the edges of some generators, drawn by NumPy.
 
-The random numbers are those of splitmix64. Of `draw_rmat` and `attach`, `cpu.draws` has the same compiled, for many
-edges.
+The random numbers are those of splitmix64; those of `draw_gap` are GAP's, of mt19937. Of `draw_rmat`, `draw_gap` and
+`attach`, `cpu.draws` has the same compiled, for many edges.
 """
 
 from itertools import pairwise
@@ -12,6 +12,7 @@ from tcgpu.arrays import BLOCK, blocks, repeat
 
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so its multiples pass all 64-bit numbers before one repeats
+GAP_BLOCK = 1 << 18  # edges that have a seed of their own in `draw_gap`
 wraps_around = np.errstate(over="ignore")  # decorates a function whose uint64 do
 
 
@@ -45,24 +46,50 @@ def draw(seed, first, count):
 def draw_rmat(scale, m, bounds, seed, permuted):
     """Both ends of each edge; each random number decides two levels."""
     key = mixed(seed + GOLDEN)
-    a, ab, abc = bounds
     draws, first = (scale + 1) // 2, np.arange(m, dtype=U64) * U64((scale + 1) // 2)
     i = j = np.zeros(m, U64)
     for level in range(draws):
         x = _random_at(key, first + U64(level))
         for half in (x >> U64(32), x & U64(0xFFFFFFFF)):
-            low = half >= ab
-            i = i << U64(1) | low
-            j = j << U64(1) | ((half >= a) ^ low ^ (half >= abc))
+            i, j = deeper(i, j, half, bounds)
     ends = [end >> U64(scale & 1) for end in (i, j)]
-    return [(_permuted(scale, key, end) if permuted else end).astype(np.int32) for end in ends]
+    return [(permuted_id(end, scale, permutation_rounds(seed)) if permuted else end).astype(np.int32) for end in ends]
 
 
-def _permuted(bits, key, x):
+def draw_gap(scale, m, bounds, seed):
+    """Both ends of each edge: a random number decides a level; without `bounds`, an end, if it is below `past`."""
+    u, v = np.empty((2, m), np.int32)
+    share = (2**32 - 1) >> scale  # of the numbers, for each end: as libstdc++'s uniform distribution before GCC 11
+    numbers, past = (scale, 2**32) if bounds else (2, share << scale)
+    for block_seed, block in enumerate(blocks(m, GAP_BLOCK), seed):
+        stream, size = np.random.RandomState(block_seed), u[block].size
+        drawn = stream.randint(0, 2**32, 2 * size * numbers, np.uint32)  # NumPy keeps these numbers as they are
+        drawn = drawn[drawn < past][: size * numbers].reshape(size, numbers).T
+        i, j = np.zeros((2, size), U64) if bounds else drawn // np.uint32(share)
+        for x in drawn if bounds else ():
+            i, j = deeper(i, j, x, bounds)
+        u[block], v[block] = i, j
+    return u, v
+
+
+def deeper(i, j, x, bounds):
+    """Both ends of an edge, one level of R-MAT deeper, in the quarter that a number of 32 bits draws."""
+    a, ab, abc = bounds
+    low = x >= ab
+    return i << U64(1) | U64(low), j << U64(1) | U64((x >= a) ^ low ^ (x >= abc))
+
+
+@wraps_around
+def permutation_rounds(seed):
+    """The keys of the three rounds of `permuted_id`."""
+    first = mixed(mixed(seed + GOLDEN))
+    return first, mixed(first), mixed(mixed(first))
+
+
+def permuted_id(x, bits, rounds):
     """A permutation of the numbers below 2^bits: rounds of multiplications and shifts that have inverses."""
-    mask, fold = U64((1 << bits) - 1), U64((bits + 1) // 2)
-    for _ in range(3):
-        key = mixed(key)
+    mask, fold = (U64(1) << U64(bits)) - U64(1), U64((bits + 1) // 2)
+    for key in rounds:
         x = (x * (key | U64(1)) + (key >> U64(32))) & mask
         x ^= x >> fold
     return x

@@ -25,6 +25,7 @@ Sizes = ParamSpec("Sizes")  # the parameters of a generator
 
 U64 = np.uint64
 LARGEST = {"seed": 2**63 - 1, "scale": 30, "a": 1, "b": 1, "c": 1, "a + b + c": 1, "kept": 1, "rewired": 1}  # arguments
+GAP_BOUNDS = U64(2448131456), U64(3264174976), U64(4080219008)  # of 32 bits: as float32 over .57, from .76, over .95
 EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
 
 GENERATORS: dict[str, Callable[..., Graph]] = {}  # by name
@@ -229,6 +230,28 @@ def by_nonzeros(m: int, nonzeros_per_column: float, *, seed: int = 0):
     place = np.arange(m) - first[u]
     reach = 1 + place * spread + _Random(seed).below(spread, m)
     return u, ((u + reach) % max(n, 1)).astype(np.int32), n
+
+
+# Graphs of the GAP benchmark suite, as it drew them before 2023; it has only those of seed 0
+
+
+@_generator
+def gap_kron(scale: int, edge_factor: int = 16, *, seed: int = 0):
+    """GAP-kron, R-MAT with 106,873,365,648 triangles at scale 27. The suite then permutes the vertex numbers."""
+    return _gap_edges(scale, edge_factor, GAP_BOUNDS, seed)
+
+
+@_generator
+def gap_urand(scale: int, edge_factor: int = 16, *, seed: int = 0):
+    """GAP-urand, where each end of each edge is any vertex: 5,378 triangles at scale 27."""
+    return _gap_edges(scale, edge_factor, None, seed)
+
+
+def _gap_edges(scale, edge_factor, bounds, seed):
+    n, m = 1 << scale, edge_factor << scale
+    _check_fits(n, m)
+    of_block = (27491095 + seed * 0x9E3779B9) % 2**31  # GAP's; others are far from each other
+    return *_draws(m * scale).draw_gap(scale, m, bounds, of_block), n
 
 
 # Random graphs

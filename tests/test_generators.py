@@ -1,9 +1,11 @@
 """Generated graphs: known counts and sizes, reproducible, and errors for invalid arguments."""
 
+import bisect
 import inspect
+import itertools
 import math
+import random
 import time
-from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -23,6 +25,8 @@ SMALL = {
     "road": (15, 20, 0.8, 1.5),
     "copapers": (300, 20),
     "by_nonzeros": (600, 3.5),
+    "gap_kron": (7, 4),
+    "gap_urand": (6, 4),
     "random": (60, 200),
     "barabasi_albert": (80, 3),
     "watts_strogatz": (70, 6, 0.2),
@@ -108,9 +112,10 @@ def test_seeds(name):
     assert one.equals(other) == (name not in RANDOM)
 
 
-@pytest.mark.parametrize("name", ["rmat", "copapers", "random", "delaunay"])
+@pytest.mark.parametrize("name", ["rmat", "copapers", "gap_kron", "gap_urand", "random", "delaunay"])
 def test_any_number_of_threads_draws_the_same(name):
-    sizes = {"rmat": (13, 16), "copapers": (4000, 60), "random": (9000, 90_000), "delaunay": (40_000,)}[name]
+    sizes = {"rmat": (13, 16), "copapers": (4000, 60), "random": (9000, 90_000), "delaunay": (40_000,)}
+    sizes = sizes.get(name, (15, 24))
     drawn = []
     try:
         for workers in 1, 2, 5:
@@ -140,7 +145,11 @@ def test_the_smallest_sizes(name, size):
     graph = GENERATORS[name](*sizes)
     assert tcgpu.count(graph) == by_networkx(graph)
     assert graph.n <= max(
-        size, 1 << size if name == "rmat" else 0, size ** len(required), 2 * size, 3 * (name == "by_nonzeros")
+        size,
+        1 << size if "scale" in inspect.signature(GENERATORS[name]).parameters else 0,
+        size ** len(required),
+        2 * size,
+        3 * (name == "by_nonzeros"),
     )
 
 
@@ -276,7 +285,7 @@ def test_rmat_edges_fall_into_quarters_with_the_given_probabilities():
     sigma = np.sqrt(expected * (1 - expected) / u.size)
     for at_level in quarter:
         assert (np.abs(np.bincount(at_level, minlength=4) / u.size - expected) < 5 * sigma).all()
-    for one, other in pairwise(quarter):
+    for one, other in itertools.pairwise(quarter):
         joint = np.bincount(4 * one + other, minlength=16).reshape(4, 4) / u.size
         assert (np.abs(joint - np.outer(expected, expected)) < 5 / np.sqrt(u.size)).all()
 
@@ -293,8 +302,8 @@ def test_rmat_is_permuted():
 
 @pytest.mark.parametrize("scale", range(12))
 def test_permutations_are_permutations(scale):
-    permuted = draws_in_numpy.wraps_around(draws_in_numpy._permuted)
-    ids = permuted(scale, np.uint64(12345), np.arange(1 << scale, dtype=np.uint64))
+    permuted = draws_in_numpy.wraps_around(draws_in_numpy.permuted_id)
+    ids = permuted(np.arange(1 << scale, dtype=np.uint64), scale, draws_in_numpy.permutation_rounds(np.uint64(12345)))
     assert sorted(ids.tolist()) == list(range(1 << scale))
 
 
@@ -331,6 +340,84 @@ def test_rmat_is_faster_than_plain_numpy():
         return min(times)
 
     assert best(ours) < best(numpy)
+
+
+# ---------------------------------------------------------------------------------------------------------------- GAP
+
+
+def gap_numbers(edges, reads):
+    """For each edge what `reads` makes of the numbers of the GAP suite: a stream of mt19937 for 2^18 edges."""
+    for block in range(0, edges, 1 << 18):
+        state = [27491095 + (block >> 18)]
+        for k in range(1, 624):  # as C++ does; Python's own seeds fill it in another way
+            state.append((1812433253 * (state[-1] ^ state[-1] >> 30) + k) % 2**32)
+        stream = random.Random()
+        stream.setstate((3, (*state, 624), None))
+        for _ in range(block, min(edges, block + (1 << 18))):
+            yield reads(lambda stream=stream: stream.getrandbits(32))
+
+
+def gap_rmat_edge(scale):
+    """As `Generator::MakeRMatEL` before 2023: a float below 1 decides a level."""
+    a, b, c, below_one = (
+        np.float32(0.57),
+        np.float32(0.19),
+        np.float32(0.19),
+        np.nextafter(np.float32(1), np.float32(0)),
+    )
+
+    def edge(number):
+        source = target = 0
+        for _ in range(scale):
+            point = min(np.float32(number()) * np.float32(2.0**-32), below_one)
+            source, target = 2 * source, 2 * target
+            if point < a + b:
+                target += point > a
+            else:
+                source += 1
+                target += point > a + b + c
+        return source, target
+
+    return edge
+
+
+def gap_uniform_edge(scale, refused):
+    """As `Generator::MakeUniformEL` before 2023, whose distribution was that of the C++ library."""
+    scaling = (2**32 - 1) // 2**scale
+
+    def end(number):
+        while (found := number()) >= scaling * 2**scale:
+            refused.append(found)
+        return found // scaling
+
+    return lambda number: (end(number), end(number))
+
+
+@pytest.mark.parametrize("scale, edge_factor", [(0, 5), (1, 1), (3, (1 << 15) + 9), (10, 16), (12, 3)])
+def test_gap_kron_draws_as_the_suite(scale, edge_factor):
+    u, v, _ = generators.edges("gap_kron", scale, edge_factor)
+    expected = gap_numbers(edge_factor << scale, gap_rmat_edge(scale))
+    assert list(zip(u.tolist(), v.tolist(), strict=True)) == list(expected)
+
+
+@pytest.mark.parametrize("scale, edge_factor, refused", [(0, 5, False), (10, 16, False), (16, 5, True)])
+def test_gap_urand_draws_as_the_suite(scale, edge_factor, refused):
+    u, v, _ = generators.edges("gap_urand", scale, edge_factor)
+    numbers = []
+    expected = list(gap_numbers(edge_factor << scale, gap_uniform_edge(scale, numbers)))
+    assert list(zip(u.tolist(), v.tolist(), strict=True)) == expected and bool(numbers) == refused
+
+
+def test_the_suites_own_numbers_of_edges():
+    """Those that its tests expected of 2^10 vertices, from 2015 to 2023."""
+    assert (generators.gap_kron(10).m, generators.gap_urand(10).m) == (10_496, 16_104)
+
+
+def test_the_bounds_of_gap_kron_round_as_its_floats():
+    a, ab, abc = np.cumsum([0.57, 0.19, 0.19], dtype=np.float32)
+    point, every = (lambda x: np.float32(x) * np.float32(2.0**-32)), range(2**32)
+    bounds = bisect.bisect_right(every, a, key=point), bisect.bisect_left(every, ab, key=point)
+    assert generators.GAP_BOUNDS == (*bounds, bisect.bisect_right(every, abc, key=point))
 
 
 # ------------------------------------------------------------------------------------------------------ random graphs

@@ -31,6 +31,7 @@ LONG = {  # for each phase: preparation, and work that takes many seconds on a f
     "triangles": ("g = tcgpu.generate.rmat(17)", "cpu.triangles(g, 'natural')"),
     "support": ("g = tcgpu.generate.rmat(17)", "cpu.support(g, 'natural')"),
     "reduction": ("g, f = tcgpu.generate.rmat(17), lambda u, v, w: 1", "tcgpu.reduce_triangles(g, f, order='natural')"),
+    "growth": ("g = tcgpu.generate.clique(4000)", "tcgpu.add_edges(([0], [1], g.n), g)"),
     "truss": ("g = tcgpu.generate.mesh(1500, 1500)", "tcgpu.truss_numbers(g)"),
     "breadth first": ("g = tcgpu.generate.rmat(18)", "g.__dict__.pop('_adjacency', 0); g._rank_in('bfs', 0)"),
     "attach": ("", "tcgpu.generate.barabasi_albert(5_000_000, 8)"),

@@ -42,6 +42,7 @@ club = nx.karate_club_graph()
 assert tcgpu.triangles(club).tolist() == list(nx.triangles(club).values())
 assert np.allclose(tcgpu.clustering(club), list(nx.clustering(club).values()))
 assert tcgpu.support(club).sum() == 3 * 45 and abs(tcgpu.transitivity(club) - nx.transitivity(club)) < 1e-9
+assert tcgpu.add_edges(club, [(0, 33), (4, 33)])[1] == 5
 assert not tcgpu.is_triangle_free(club) and sum(map(len, tcgpu.list_triangles(club))) == 45
 """,
     "compiled elsewhere": """
@@ -180,6 +181,7 @@ def test_both_paths_give_the_same(monkeypatch):
 
 @pytest.mark.parametrize("name, sizes", [
     ("rmat", (8,)), ("rmat", (7, 3, 0.4, 0.3, 0.1, False)), ("rmat", (0,)), ("barabasi_albert", (300, 4)),
+    ("gap_kron", (3, 40_000)), ("gap_kron", (0,)), ("gap_urand", (16, 5)),
     ("barabasi_albert", (3, 5)), ("barabasi_albert", (5, 0)), ("copapers", (500,)), ("random", (90, 300)),
 ])  # fmt: skip
 def test_both_paths_draw_the_same_edges(monkeypatch, name, sizes):

@@ -1,18 +1,26 @@
-"""The edges of two generators, compiled; `tcgpu.draws_in_numpy` has the same."""
+"""The edges of some generators, compiled; `tcgpu.draws_in_numpy` has the same."""
+
+import random
 
 import numpy as np
 
 from tcgpu import draws_in_numpy
-from tcgpu.draws_in_numpy import GOLDEN, U64, mixed
+from tcgpu.draws_in_numpy import GAP_BLOCK, GOLDEN, U64, mixed, permutation_rounds
 from tcgpu.engines.native import jit, run_threads, shares, stoppable, stopped
 
-_mixed = jit(mixed)
+_mixed, _deeper, _permuted_id = map(jit, (mixed, draws_in_numpy.deeper, draws_in_numpy.permuted_id))
 draw, draw_cliques = draws_in_numpy.draw, draws_in_numpy.draw_cliques  # as fast as the rest of a generator
 
 
 def draw_rmat(scale, m, bounds, seed, permuted):
     u, v = np.empty(m, np.int32), np.empty(m, np.int32)
-    run_threads(_draw_rmat, scale, bounds, seed, permuted, u, v, workers=shares(m))
+    run_threads(_draw_rmat, scale, bounds, seed, permutation_rounds(seed), permuted, u, v, workers=shares(m))
+    return u, v
+
+
+def draw_gap(scale, m, bounds, seed):
+    u, v = np.empty(m, np.int32), np.empty(m, np.int32)
+    run_threads(_draw_gap, scale, bounds, seed, u, v, workers=shares(m))
     return u, v
 
 
@@ -35,43 +43,38 @@ def _random_at(key, k):
 
 
 @jit
-def _draw_rmat(worker, workers, scale, bounds, seed, permuted, u, v):
+def _draw_rmat(worker, workers, scale, bounds, seed, rounds, permuted, u, v):
     """Draw a share of the edges; each random number decides two levels."""
     key = _mixed(seed + GOLDEN)
-    a, ab, abc = bounds
     draws = U64((scale + 1) // 2)
     odd = U64(scale & 1)
-    rounds = _permutation_rounds(key)
     for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
         i = j = U64(0)
         for level in range(draws):
             x = _random_at(key, U64(k) * draws + U64(level))
             for half in (x >> U64(32), x & U64(0xFFFFFFFF)):
-                low = half >= ab
-                i = i << U64(1) | U64(low)
-                j = j << U64(1) | U64((half >= a) ^ low ^ (half >= abc))
+                i, j = _deeper(i, j, half, bounds)
         i, j = i >> odd, j >> odd
-        u[U64(k)] = _permuted(i, scale, rounds) if permuted else i
-        v[U64(k)] = _permuted(j, scale, rounds) if permuted else j
+        u[U64(k)] = _permuted_id(i, scale, rounds) if permuted else i
+        v[U64(k)] = _permuted_id(j, scale, rounds) if permuted else j
 
 
 @jit
-def _permutation_rounds(key):
-    """The keys of the three rounds of `_permuted`."""
-    first = _mixed(key)
-    second = _mixed(first)
-    return first, second, _mixed(second)
-
-
-@jit
-def _permuted(x, bits, rounds):
-    """A permutation of the numbers below 2^bits: rounds of multiplications and shifts that have inverses."""
-    mask = (U64(1) << U64(bits)) - U64(1)
-    fold = U64((bits + 1) // 2)
-    for key in rounds:
-        x = (x * (key | U64(1)) + (key >> U64(32))) & mask
-        x ^= x >> fold
-    return x
+def _draw_gap(worker, workers, scale, bounds, seed, u, v):
+    """Draw a share of the blocks of edges. The numbers of a seed are those of `numpy.random.RandomState`."""
+    share, blocks = (2**32 - 1) >> scale, -(-u.size // GAP_BLOCK)
+    numbers, past = (scale, 2**32) if bounds is not None else (2, share << scale)
+    first, last = blocks * worker // workers * GAP_BLOCK, blocks * (worker + 1) // workers * GAP_BLOCK
+    for k in range(first, min(last, u.size)):
+        if k % GAP_BLOCK == 0:
+            random.seed(seed + k // GAP_BLOCK)
+        i = j = U64(0)
+        for _ in range(numbers):
+            x = past
+            while x >= past:
+                x = np.int64(random.getrandbits(32))
+            i, j = _deeper(i, j, x, bounds) if bounds is not None else (j, U64(x // share))
+        u[U64(k)], v[U64(k)] = i, j
 
 
 @jit
