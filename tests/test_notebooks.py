@@ -235,7 +235,7 @@ def drawing(tmp_path):
 
 @pytest.fixture(scope="module")
 def stored_and_run(tmp_path_factory):
-    """What the file of such a notebook has once it is stored, and the notebook after another run: once for all tests."""
+    """What the file of such a notebook has once it is stored, and the notebook after another run; for all tests."""
     path = draw_into(tmp_path_factory.mktemp("stored"))
     run.store(path)
     return path.read_bytes(), run.execute(nbformat.read(path, as_version=4))
