@@ -60,11 +60,13 @@ class Servers:
         command = ["jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]
         return facts_of(self.serve(command, self._stack), self._tmp)
 
+    def end_kernels(self):
+        for session in self._ask("api/sessions") if "jupyterlab" in vars(self) else ():
+            self._ask(f"api/sessions/{session['id']}", "DELETE")
+
     def begin_anew(self):
         """End all kernels; the notebooks, and what JupyterLab has open, are again as they were at first."""
-        if "jupyterlab" in vars(self):
-            for session in self._ask("api/sessions"):
-                self._ask(f"api/sessions/{session['id']}", "DELETE")
+        self.end_kernels()
         for path in self.folder.glob("*.ipynb"):
             path.unlink()
         for name, text in self._without_outputs.items():
@@ -100,13 +102,24 @@ class Lab:
 
     def open(self, notebook, *, width=1400, height=1000):
         """A page with a notebook in JupyterLab, its kernel idle."""
-        from playwright.sync_api import expect
-
         facts = self._servers.jupyterlab
         page = self._page(width, height)
         page.goto(f"{facts['url']}lab/tree/{notebook}?token={facts['token']}", timeout=OPENS)
-        expect(page.get_by_role("button", name="Python 3 (ipykernel) | Idle")).to_be_visible(timeout=OPENS)
+        self._until_idle(page)
         return page
+
+    def open_again(self, page):
+        """Open the notebook of the page from its file, with a new kernel."""
+        address = page.url
+        page.goto("about:blank")
+        self._servers.end_kernels()
+        page.goto(address, timeout=OPENS)
+        self._until_idle(page)
+
+    def _until_idle(self, page):
+        from playwright.sync_api import expect
+
+        expect(page.get_by_role("button", name="Python 3 (ipykernel) | Idle")).to_be_visible(timeout=OPENS)
 
     def restore(self, notebook):
         """Have the notebook with its stored outputs in the folder; returns its file."""

@@ -1,7 +1,8 @@
 """Everything `make test` runs, part after part, and one summary of them all at the end.
 
 Each part is a process of its own, so that a fault on a GPU, which spoils all later work of its process, spoils no other
-part. A part that fails does not keep the later ones from running. Usage: [FULL=1] python tests/suite.py [PART ...]
+part. A part that fails does not keep the later ones from running. The browser's tests often wait, and run beside the
+others. Usage: [FULL=1] python tests/suite.py [PART ...]
 """
 
 import os
@@ -10,6 +11,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +30,7 @@ class Part:
     name: str
     arguments: list
     minutes: float  # about how long it takes on 2 cores without a GPU
+    beside: bool = False  # it often waits, and runs while the others do; what it prints comes after theirs
 
     @property
     def record(self):
@@ -46,7 +49,7 @@ BUT_FOR_GPUS = "not gpu and " if GPU else ""  # without a GPU, the core says of 
 PARTS = [
     Part("style", ["ruff", "check", "."], 0),
     Part("types", ["mypy"], 0.5),
-    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 14),
+    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 10),
     Part("gpu", ["pytest", *QUICKLY, "-m", "gpu"], 0.2),
     Part(
         "notebooks",
@@ -65,7 +68,8 @@ PARTS = [
     Part(
         "browser",
         ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal", "-o", "faulthandler_timeout=900"],
-        12,
+        9,
+        beside=True,
     ),
 ]
 
@@ -79,15 +83,20 @@ class Outcome:
     passed: int = 0
     failed: list = field(default_factory=list)
     skipped: Counter = field(default_factory=Counter)
+    output: str = ""  # that is still to be shown
 
 
 def run(part):
-    """Run a part with its output shown as it comes; return its Outcome."""
-    print(f"\n=== {part.name}: about {part.minutes:g} minutes on 2 cores", flush=True)
+    """Run a part with its output shown as it comes, or, beside others, at its end; return its Outcome."""
+    heading = f"\n=== {part.name}: about {part.minutes:g} minutes on 2 cores"
+    print(heading + ", beside the others" * part.beside, flush=True)
     part.record.unlink(missing_ok=True)
     start = time.monotonic()
-    code = subprocess.run(part.command(), cwd=ROOT).returncode
-    outcome = Outcome(part.name, time.monotonic() - start)
+    kept = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if part.beside else {}
+    done = subprocess.run(part.command(), cwd=ROOT, text=True, **kept)
+    code, outcome = done.returncode, Outcome(part.name, time.monotonic() - start)
+    if part.beside:
+        outcome.output = f"{heading}\n{done.stdout}"
     if part.record.exists():
         read_record(part.record, outcome)
     elif code == 0:
@@ -135,7 +144,13 @@ def main(names):
     if unknown:
         sys.exit(f"no part {', '.join(sorted(unknown))}; there are {', '.join(part.name for part in PARTS)}")
     RECORDS.mkdir(parents=True, exist_ok=True)
-    outcomes = [run(part) for part in PARTS if part.name in names or not names and (GPU or part.name != "gpu")]
+    parts = [part for part in PARTS if part.name in names or not names and (GPU or part.name != "gpu")]
+    with ThreadPoolExecutor() as pool:
+        beside = [pool.submit(run, part) for part in parts if part.beside]
+        outcomes = [run(part) for part in parts if not part.beside]
+        for outcome in (future.result() for future in beside):
+            print(outcome.output, end="")
+            outcomes.append(outcome)
     sys.exit(not summarise(outcomes))
 
 

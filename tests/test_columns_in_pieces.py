@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sampling
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_shapes import raw, small_graphs
@@ -91,7 +92,7 @@ def test_hard_graphs_are_cleaned_in_pieces(engine, name, ranges, small_pieces):
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("compiled_kernels")
-@settings(max_examples=40)
+@settings(max_examples=40 if sampling.full else 15)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60),
     st.integers(0, 5),

@@ -20,6 +20,7 @@ import tcgpu
 from tcgpu import __main__ as command_line
 from tcgpu import bar, datasets, formats, generators, progress, registry, truss, warm
 from tcgpu.engines import runtime
+from tcgpu.insight import checking
 from tcgpu.kernels import simulated
 from tcgpu.records import Rows
 
@@ -63,6 +64,13 @@ def run(capsys):
         return code, *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def quick_checks(monkeypatch):
+    """Checks look for more problems and for smaller graphs for a shorter time."""
+    monkeypatch.setattr(checking, "SHRINKING", 0.2)
+    monkeypatch.setattr(checking, "PATIENCE", 0.2)
 
 
 @pytest.mark.parametrize("more", [[], ["--relabel"]])
@@ -304,6 +312,7 @@ def none(col_ptr, row_idx, total):
 """
 
 
+@pytest.mark.usefixtures("quick_checks")
 def test_check_says_by_its_code_whether_a_method_is_right(run, tmp_path):
     (tmp_path / "wrong.py").write_text(WRONG_METHOD)
     code, out, err = run("check", f"{tmp_path}/wrong.py:none")

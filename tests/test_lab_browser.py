@@ -28,25 +28,18 @@ def is_whole(file):
     return file.read_text().endswith("}\n")
 
 
-def test_the_first_notebook_runs_in_jupyterlab(lab, root):
-    page = lab.open(FIRST)
-    lab.run_all(page, FIRST)
-    lab.screenshot(page, "start_here")
-    save(page, lab.folder / FIRST)
-    assert texts(lab.folder / FIRST) == texts(root / "notebooks" / FIRST)
-    assert lab.errors == []
-
-
-def test_the_folder_shows_notebooks_alone_in_reading_order(lab):
-    page = lab.open(FIRST)
+def test_the_first_notebook_runs_and_is_saved_as_it_is_stored(lab, root):
+    """First from a file without outputs, then from the stored one, which does not change."""
+    page, file = lab.open(FIRST), lab.folder / FIRST
     listed = page.locator(".jp-DirListing-itemText").all_text_contents()
     assert (lab.folder / "helpers" / "charts.py").is_file() and listed == run.reading_order()
+    lab.run_all(page, FIRST)
+    lab.screenshot(page, "start_here")
+    save(page, file)
+    assert texts(file) == texts(root / "notebooks" / FIRST)
 
-
-def test_to_open_run_and_save_a_notebook_changes_nothing(lab):
-    file = lab.restore(FIRST)
-    before = file.read_bytes()
-    page = lab.open(FIRST)
+    before = lab.restore(FIRST).read_bytes()
+    lab.open_again(page)
     lab.run_all(page, FIRST)
     save(page, file)
     assert file.read_bytes() == before

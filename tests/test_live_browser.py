@@ -1,7 +1,7 @@
 """The live notebooks of the site in a browser with nothing installed, as a visitor has them; see live.py.
 
-Without --full only the first two notebooks, the puzzles, the one with an own kernel, and the explorer; what the others
-need beside these, all methods in the simulator, test_webgpu_browser.py runs in one page.
+Without --full only the first two notebooks, the puzzles, the one with an own kernel, and the explorer, in whose page
+all methods count in the simulator. Python starts anew in each page: a test does all that one page is needed for.
 """
 
 import json
@@ -17,15 +17,25 @@ from live import SHOWN, SOON, browsing, serving
 from helpers import run
 
 pytestmark = [pytest.mark.browser, pytest.mark.sim]
-OWN_KERNEL, EXPLORER = "10_your_kernel", "explorer"  # they have tests of their own
-ALWAYS = ("00", "01", "02_puzzles")
-NAMES = sorted({path.stem for path in run.HERE.glob("*.ipynb")} - {OWN_KERNEL, EXPLORER})
+FIRST, OWN_KERNEL, EXPLORER = "00_start_here", "10_your_kernel", "explorer"  # they have tests of their own
+ALWAYS = ("01", "02_puzzles")
+NAMES = sorted({path.stem for path in run.HERE.glob("*.ipynb")} - {FIRST, OWN_KERNEL, EXPLORER})
 KERNEL_PLUGIN = "@jupyterlite/pyodide-kernel-extension:kernel"
 FIRST_CODE = (
     "jupyterapp.shell.currentWidget.content.widgets.find(({ model }) => model.type === 'code').model.sharedModel"
 )
 DIRTY = "jupyterapp.shell.currentWidget.context.model.dirty"
 
+# All methods that have kernels, in the simulator: those that count otherwise
+SIMULATED = """
+graph, wrong = tcgpu.generate.rmat(5, 6, seed=1), []
+for method in tcgpu.methods():
+    knobs = {key: min(32, value) for key, value in method.knobs.items() if key in ("threads", "blocks") and value}
+    if "sim" in method.engines:
+        found = tcgpu.count(graph, method, engine="sim", max_seconds=600, **knobs)
+        wrong += [(method.name, found)] if found != tcgpu.count(graph, "cpu") else []
+print(wrong)
+"""
 KERNEL = """\
 @tcgpu.method(threads=64, blocks=32)
 def per_column(col_ptr, row_idx, total):
@@ -59,26 +69,42 @@ def outputs(notebook):
     ]
 
 
-def run_and_compare(live, name):
-    """Run a notebook from its first to its last cell, and compare its outputs with those that are stored."""
-    page = live.open(f"{name}.ipynb")
+def run_and_compare(live, page, name):
+    """Run the notebook that is open from its first to its last cell, and compare its outputs with those stored."""
     found = outputs(live.run(page))
     stored = outputs(nbformat.read(run.HERE / f"{name}.ipynb", as_version=4))
     for this, before in zip(found, stored, strict=True):
         assert this == before
-    return page
 
 
 @pytest.mark.parametrize(
     "name", [name if name.startswith(ALWAYS) else pytest.param(name, marks=pytest.mark.full) for name in NAMES]
 )
 def test_a_notebook_has_the_outputs_that_are_stored(live, name):
-    run_and_compare(live, name)
+    run_and_compare(live, live.open(f"{name}.ipynb"), name)
 
 
-def test_a_kernel_is_edited_checked_and_traced(live, root, expect):
+def test_the_first_notebook_and_what_the_memory_of_a_tab_does_not_hold(live):
+    """Numbers of vertices that 32 bits of addresses do not hold, and then memory that is used up, are refused in a
+    sentence; the kernel lives.
+    """
+    page = live.open(f"{FIRST}.ipynb")
+    run_and_compare(live, page, FIRST)
+    said = live.execute(page, "import numpy as np, tcgpu; tcgpu.count(([0], [1], 2**31 - 1))")
+    assert re.search(r"Graph.from_edges takes more memory .*: in a browser Python has at most 4 GB; take a sm", said)
+    said = live.execute(page, FILL)
+    assert re.search(r"count takes more memory .*Unable to allocate.*: in a browser Python has at most 4 GB", said)
+    assert live.execute(page, "held.clear(); print(tcgpu.count(graph))") == "19602\n"
+
+
+def test_a_kernel_is_edited_checked_and_traced_and_stays_until_it_is_reset(live, root, expect):
     """The first kernel of the notebook, in its cell: made wrong, seen to be, and made right again."""
-    page = run_and_compare(live, OWN_KERNEL)
+    page = live.open(f"{OWN_KERNEL}.ipynb")
+    stored = page.evaluate(f"{FIRST_CODE}.getSource()")
+    look_at_the_links(live, page)
+    run_and_compare(live, page, OWN_KERNEL)
+    sooner = "from tcgpu.insight import checking; checking.PATIENCE = checking.SHRINKING = 0.5"
+    assert live.execute(page, sooner) == ""  # a problem that is found ends the search for others
     cell = page.locator(".jp-CodeCell", has_text="def per_column(").first
     live.scroll_to(page, "a[href^='#Step-1']")  # its heading
     wrong = KERNEL.replace("atomic.add", "atomic.max")
@@ -90,9 +116,30 @@ def test_a_kernel_is_edited_checked_and_traced(live, root, expect):
         expect(cell.locator(".jp-OutputArea")).to_contain_text(f"{said}\n176 load requests")
     screenshot(root, page, "live_own_kernel")
 
+    page.wait_for_function(f"{DIRTY} === false", timeout=OPENS)
+    page.evaluate(f"{FIRST_CODE}.setSource('print(42)')")
+    page.wait_for_function(f"{DIRTY} === true", timeout=OPENS)
+    page.wait_for_function(f"{DIRTY} === false", timeout=OPENS)
+    page.reload()
+    page.wait_for_function(SHOWN, timeout=OPENS)
+    assert page.evaluate(f"{FIRST_CODE}.getSource()") == "print(42)" != stored
+    page.get_by_role("button", name="Reset my changes").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Clear", exact=True).click()
+    page.wait_for_function(SHOWN, timeout=OPENS)
+    assert page.evaluate(f"{FIRST_CODE}.getSource()") == stored
+
 
 def test_the_explorer_counts_a_visitors_graph(live, root, expect, tmp_path):
-    page = run_and_compare(live, EXPLORER)
+    """Without WebGPU, which a sentence says, and the explorer says how to get it."""
+    page = live.open(f"{EXPLORER}.ipynb")
+    run_and_compare(live, page, EXPLORER)
+    printed = live.execute(page, "from tcgpu.engines.webgpu import device; print(device.why_missing())")
+    assert printed.startswith("this browser has")
+    printed = live.execute(page, "import tcgpu; print(tcgpu.explore().engine.tooltip)")
+    assert "else the simulator. Your GPU, by WebGPU: this browser has " in printed
+    assert live.execute(page, SIMULATED) == "[]\n"
+
     panel, player = Panel(page), page.locator(".tcgpu-player")
     live.scroll_to(page, ".tcgpu-player")
     player.get_by_role("button", name="Next").click()
@@ -138,25 +185,8 @@ def test_the_explorer_counts_a_visitors_graph(live, root, expect, tmp_path):
     assert time.monotonic() - start < 5, "a second, and what a slow or busy machine adds"
 
 
-def test_what_a_visitor_changes_stays_until_it_is_reset(live):
-    page = live.open(f"{OWN_KERNEL}.ipynb")
-    stored = page.evaluate(f"{FIRST_CODE}.getSource()")
-    page.evaluate(f"{FIRST_CODE}.setSource('print(42)')")
-    page.wait_for_function(f"{DIRTY} === true", timeout=OPENS)
-    page.wait_for_function(f"{DIRTY} === false", timeout=OPENS)
-    page.reload()
-    page.wait_for_function(SHOWN, timeout=OPENS)
-    assert page.evaluate(f"{FIRST_CODE}.getSource()") == "print(42)" != stored
-    page.get_by_role("button", name="Reset my changes").click()
-    with page.expect_navigation():
-        page.get_by_role("button", name="Clear", exact=True).click()
-    page.wait_for_function(SHOWN, timeout=OPENS)
-    assert page.evaluate(f"{FIRST_CODE}.getSource()") == stored
-
-
-def test_pages_and_live_notebooks_lead_to_each_other(live):
-    """The folder shows notebooks alone, in reading order."""
-    page = live.open(f"{OWN_KERNEL}.ipynb")
+def look_at_the_links(live, page):
+    """The folder shows notebooks alone, in reading order; pages of the site and live notebooks lead to each other."""
     assert page.locator(".jp-DirListing-itemText").all_text_contents() == run.reading_order()
     assert page.locator("#tcgpu-bar output").text_content().startswith("Python is starting")
     leads_to = page.get_by_text("Read this page without running it").evaluate("link => link.href")
@@ -165,22 +195,15 @@ def test_pages_and_live_notebooks_lead_to_each_other(live):
     with live.context.expect_page() as opened:
         page.locator(".jp-RenderedMarkdown a[href*='your_own_kernel.md']").first.click()
     assert opened.value.url == f"{live.address}docs/your_own_kernel.html"
+    opened.value.close()
 
 
-EXECUTE = """async (code) => {
-  const { sessionContext } = window.jupyterapp.shell.currentWidget, said = [];
-  await sessionContext.ready;
-  const asked = sessionContext.session.kernel.requestExecute({ code });
-  asked.onIOPub = ({ content }) => said.push(content.text ?? content.evalue ?? "");
-  await asked.done;
-  return said.join("");
-}"""
 FILL = """
 graph, held = tcgpu.generate.mesh(100, 100), []
 for size in (1 << 24, 1 << 16):
     try:
         while True:
-            held.append(np.ones(size, np.uint8))
+            held.append(np.empty(size, np.uint8))
     except MemoryError:
         pass
 tcgpu.count(graph)
@@ -192,18 +215,8 @@ TRACE = "import tcgpu; print(tcgpu.trace(tcgpu.generate.mesh(8, 8), 'naive').tot
 def test_the_first_trace_comes_soon(live):
     start = time.monotonic()
     page = live.open("00_start_here.ipynb")
-    assert page.evaluate(EXECUTE, TRACE) == "60\n"
+    assert live.execute(page, TRACE) == "60\n"
     assert time.monotonic() - start < 45
-
-
-def test_what_the_memory_of_a_tab_does_not_hold_is_refused_in_a_sentence(live):
-    """Numbers of vertices that 32 bits of addresses do not hold, and then memory that is used up; the kernel lives."""
-    page = live.open("00_start_here.ipynb")
-    said = page.evaluate(EXECUTE, "import numpy as np, tcgpu; tcgpu.count(([0], [1], 2**31 - 1))")
-    assert re.match(r"Graph.from_edges takes more memory .*: in a browser Python has at most 4 GB; take a sm", said)
-    said = page.evaluate(EXECUTE, FILL)
-    assert re.match(r"count takes more memory .*Unable to allocate.*: in a browser Python has at most 4 GB; take", said)
-    assert page.evaluate(EXECUTE, "held.clear(); print(tcgpu.count(graph))") == "19602\n"
 
 
 @pytest.mark.full
@@ -219,7 +232,7 @@ def test_without_a_copy_pyodide_comes_from_where_the_kernel_has_it_from(live_sit
             lambda route: route.fulfill(path=copy / Path(route.request.url).name),
         )
         page = live.open("00_start_here.ipynb")
-        assert page.evaluate(EXECUTE, TRACE) == "60\n"
+        assert live.execute(page, TRACE) == "60\n"
         assert len({url.rpartition("/")[0] for url in live.elsewhere()}) == 1
 
 

@@ -1,6 +1,7 @@
 """The rules that every notebook keeps, so that strict nbval compares something and compares the same everywhere."""
 
 import base64
+import copy
 import importlib.util
 import re
 import shutil
@@ -214,10 +215,9 @@ def test_ends_with_links_to_its_neighbours(path):
     )
 
 
-@pytest.fixture
-def drawing(tmp_path):
-    """A notebook that prints, draws and shows a widget, not yet run."""
-    path = tmp_path / "a drawing.ipynb"
+def draw_into(folder):
+    """The file of a notebook that prints, draws and shows a widget, not yet run."""
+    path = folder / "a drawing.ipynb"
     cells = [
         new_markdown_cell("# Squares & lines\n\nFour *squares*,\nas a `line`.\n\nMore."),
         new_code_cell("print([i * i for i in range(4)])"),
@@ -226,6 +226,19 @@ def drawing(tmp_path):
     ]
     nbformat.write(new_notebook(cells=cells), path)
     return path
+
+
+@pytest.fixture
+def drawing(tmp_path):
+    return draw_into(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def stored_and_run(tmp_path_factory):
+    """What the file of such a notebook has once it is stored, and the notebook after another run; for all tests."""
+    path = draw_into(tmp_path_factory.mktemp("stored"))
+    run.store(path)
+    return path.read_bytes(), run.execute(nbformat.read(path, as_version=4))
 
 
 def nbval(path):
@@ -255,11 +268,11 @@ def saved(model, path):
 
 
 @pytest.fixture
-def live(drawing, monkeypatch):
+def live(drawing, stored_and_run, monkeypatch):
     """The model of a stored notebook that was run in JupyterLab, with other ids, pictures and metadata than stored."""
-    run.store(drawing)
+    drawing.write_bytes(stored_and_run[0])
     monkeypatch.setattr(run, "HERE", drawing.parent.resolve())
-    notebook = run.execute(nbformat.read(drawing, as_version=4))
+    notebook = copy.deepcopy(stored_and_run[1])
     for cell in notebook.cells:
         cell.id, cell.metadata["collapsed"] = f"id-{cell.id}", False
         for output in cell.get("outputs", []):
@@ -364,8 +377,7 @@ def test_the_cell_installs_where_tcgpu_is_not(monkeypatch):
         commands.clear()
 
 
-def test_storing_again_changes_nothing(drawing):
+def test_storing_again_changes_nothing(drawing, stored_and_run):
+    drawing.write_bytes(stored_and_run[0])
     run.store(drawing)
-    first = drawing.read_bytes()
-    run.store(drawing)
-    assert drawing.read_bytes() == first
+    assert drawing.read_bytes() == stored_and_run[0]

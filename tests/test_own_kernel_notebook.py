@@ -10,6 +10,7 @@ import pytest
 import tcgpu
 from helpers import cases
 from tcgpu import cuda, int64
+from tcgpu.insight import checking
 
 pytestmark = pytest.mark.sim
 
@@ -28,7 +29,9 @@ def test_the_solutions_are_right(solutions):
         assert cases.verdict(number, mended).startswith("mended is right.\n")
 
 
-def test_what_does_not_mend_a_case_is_told_so(solutions):
+def test_what_does_not_mend_a_case_is_told_so(solutions, monkeypatch):
+    monkeypatch.setattr(checking, "SHRINKING", 0.2)
+    monkeypatch.setattr(checking, "PATIENCE", 0.2)
     slow, racing, without_a_barrier = (handed_in(case.function) for case in (cases.case_1, cases.case_2, cases.case_3))
     assert "misses the target: 9.11 sectors a request, at most 6.2 are allowed" in cases.verdict(1, slow)
     assert "a race" in cases.verdict(2, racing) and "a race" in cases.verdict(3, without_a_barrier)

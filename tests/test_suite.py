@@ -78,6 +78,17 @@ def test_a_part_without_a_record_counts_by_its_exit_code(tmp_path, monkeypatch, 
     assert (outcome.passed, outcome.failed) == (passed, failed)
 
 
+def test_a_part_beside_others_is_shown_after_them(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(suite, "RECORDS", tmp_path)
+    parts = suite.Part("poem", ["this"], 0, beside=True), suite.Part("wrong", ["antigravity_is_no_module"], 0)
+    monkeypatch.setattr(suite, "PARTS", parts)
+    with pytest.raises(SystemExit, match="True"):
+        suite.main([])
+    out, errors = capfd.readouterr()
+    places = [out.index(said) for said in ("=== wrong", "Beautiful is better", "\nwrong ", "\npoem ", "1 passed, 1 f")]
+    assert places == sorted(places) and "No module named antigravity_is_no_module" in errors
+
+
 def test_every_mark_has_a_part_that_runs_it():
     chosen = " ".join(" ".join(part.arguments) for part in suite.PARTS)
     assert "-m gpu" in chosen and "-m browser" in chosen

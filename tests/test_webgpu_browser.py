@@ -12,7 +12,6 @@ from live import SOON, browsing, serving
 
 pytestmark = pytest.mark.browser
 
-NOTEBOOK = "10_your_kernel.ipynb"
 # The checks are the source of a module; each is run, and its name and error are kept
 RUN_CHECKS = """
 import json, sys, traceback, types
@@ -47,16 +46,6 @@ METHODS = (
     "naive", "column_block", "bitmap", "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global",
     "merge_path", "thread_search", "warp_search", "levels",
 )  # fmt: skip
-# All methods that have kernels, in the simulator: those that count otherwise
-SIMULATED = """
-graph, wrong = tcgpu.generate.rmat(5, 6, seed=1), []
-for method in tcgpu.methods():
-    knobs = {key: min(32, value) for key, value in method.knobs.items() if key in ("threads", "blocks") and value}
-    if "sim" in method.engines:
-        found = tcgpu.count(graph, method, engine="sim", max_seconds=600, **knobs)
-        wrong += [(method.name, found)] if found != tcgpu.count(graph, "cpu") else []
-print(wrong)
-"""
 # A barrier on a path that a vote of the block decides
 VOTE = """
 import numpy as np
@@ -76,27 +65,23 @@ with runtime.using("webgpu"):
 """
 
 
-def test_the_device_of_a_browser_and_methods_on_it(live_site, chromium):
+def test_the_device_of_a_browser_methods_on_it_and_the_explorer(live_site, chromium, root):
     """Chromium's compiler of WGSL is not wgpu's: it refuses barriers that the other one takes."""
-    checks = RUN_CHECKS.format(source=Path(webgpu_checks.__file__).read_text())
-    with serving(live_site) as address, browsing(address, chromium, WITH_WEBGPU) as live:
-        page = live.open(NOTEBOOK)
-        printed = live.execute(page, COUNT.format(methods=METHODS if sampling.full else METHODS[::3]))
-        voted, checked = live.execute(page, VOTE), live.execute(page, checks)
-    assert (printed.strip(), voted.strip()) == ("10 []", "True")
-    assert checked.startswith("["), checked
-    text, features, errors = json.loads(checked)
-    assert "through browser" in text and set(features) <= {"timestamps", "subgroups-of-32"}
-    assert len(errors) == len(webgpu_checks.CHECKS) and "".join(errors.values()) == ""
-
-
-def test_the_explorer_runs_on_the_browsers_gpu(live_site, chromium, root):
     from playwright.sync_api import expect
 
     expect.set_options(timeout=SOON)
+    checks = RUN_CHECKS.format(source=Path(webgpu_checks.__file__).read_text())
     with serving(live_site) as address, browsing(address, chromium, WITH_WEBGPU) as live:
         page = live.open("explorer.ipynb")
         live.run(page)
+        printed = live.execute(page, COUNT.format(methods=METHODS if sampling.full else METHODS[::3]))
+        voted, checked = live.execute(page, VOTE), live.execute(page, checks)
+        assert (printed.strip(), voted.strip()) == ("10 []", "True")
+        assert checked.startswith("["), checked
+        text, features, errors = json.loads(checked)
+        assert "through browser" in text and set(features) <= {"timestamps", "subgroups-of-32"}
+        assert len(errors) == len(webgpu_checks.CHECKS) and "".join(errors.values()) == ""
+
         live.scroll_to(page, ".tcgpu-explorer")
         panel = Panel(page)
         menu = panel.whole.locator(".tcgpu-bar select")
@@ -123,12 +108,3 @@ def test_the_explorer_runs_on_the_browsers_gpu(live_site, chromium, root):
         expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
         screenshot(root, page, "live_webgpu_sweep")
         assert live.errors == []
-
-
-def test_without_webgpu_there_is_a_sentence_and_the_explorer_says_how_to_get_it(live):
-    page = live.open("explorer.ipynb")
-    printed = live.execute(page, "from tcgpu.engines.webgpu import device; print(device.why_missing())")
-    assert printed.startswith("this browser has")
-    printed = live.execute(page, "import tcgpu; print(tcgpu.explore().engine.tooltip)")
-    assert "else the simulator. Your GPU, by WebGPU: this browser has " in printed
-    assert live.execute(page, SIMULATED) == "[]\n"

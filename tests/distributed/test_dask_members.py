@@ -102,8 +102,15 @@ def test_large_raw_edges_are_divided(three_threads, monkeypatch):
 # -------------------------------------------------------------------------------------------------- deaths and failures
 
 
+@pytest.fixture(scope="module")
+def cluster_of_two(faults):
+    """A cluster and its client, for all tests: its nannies replace the workers that die."""
+    with faults.cluster(2) as both:
+        yield both
+
+
 @pytest.fixture
-def two_processes(faults, all_are_able, monkeypatch, tmp_path):
+def two_processes(faults, cluster_of_two, all_are_able, monkeypatch, tmp_path):
     """A function that returns what two workers return; `fails` tells what the second one does, `times` how often."""
 
     def member(task, gpu, u, v):
@@ -124,20 +131,22 @@ def two_processes(faults, all_are_able, monkeypatch, tmp_path):
 
     monkeypatch.setattr(dask_members, "_count", member)
     monkeypatch.setattr(dask_members, "_new_key", lambda: secrets.token_hex())
+    monkeypatch.setattr(dask_members, "_groups", {})  # of other tests
     monkeypatch.setattr(division, "CHECK_SECONDS", 0.1)
-    with faults.cluster(2) as (started, client):
+    started, client = cluster_of_two
+    faults.until_whole(started, client, None)
 
-        def results(fails="never", times=0):
-            for file in tmp_path.glob("failed*"):
-                file.unlink()
-            knobs = {"fails": fails, "times": times, "count": secrets.token_hex()}
-            workers = SimpleNamespace(dask=client)
-            sums, processes, keys = zip(*dask_members.results(EDGES, workers, **knobs), strict=True)
-            assert sorted(sums) == [sum(range(5)), sum(range(5, 10))] and len(set(keys)) == 1
-            return set(processes), keys[0]
+    def results(fails="never", times=0):
+        for file in tmp_path.glob("failed*"):
+            file.unlink()
+        knobs = {"fails": fails, "times": times, "count": secrets.token_hex()}
+        workers = SimpleNamespace(dask=client)
+        sums, processes, keys = zip(*dask_members.results(EDGES, workers, **knobs), strict=True)
+        assert sorted(sums) == [sum(range(5)), sum(range(5, 10))] and len(set(keys)) == 1
+        return set(processes), keys[0]
 
-        results.started, results.client = started, client
-        yield results
+    results.started, results.client = started, client
+    return results
 
 
 class Cluster:

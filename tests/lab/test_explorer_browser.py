@@ -192,6 +192,34 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     other.click("Run")
     expect(other.status).to_have_text(re.compile("^done after .* 3 rows$"))
     lab.screenshot(page, "explorer_karate")
+
+    # the stepper, by keys, in JupyterLab's theme
+    stepper = page.locator(".tcgpu-player")
+    count, drawing = stepper.locator(".count"), stepper.locator("svg.drawing")
+    expect(drawing).to_be_visible()
+    expect(count).to_have_text("picture 1 of 7")
+    before = drawing.inner_html()
+    stepper.locator(".title").click()
+    page.keyboard.press("ArrowRight")
+    expect(count).to_have_text("picture 2 of 7")
+    assert drawing.inner_html() != before
+    cells = page.locator(".jp-Cell:visible").count()
+    for focused in (stepper.get_by_role("slider"), stepper.get_by_role("button", name="Next")):
+        focused.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowRight")
+    expect(count).to_have_text("picture 4 of 7")
+    assert page.locator(".jp-Cell:visible").count() == cells  # JupyterLab would have collapsed the section
+    page.keyboard.press("End")
+    expect(stepper.locator(".caption")).to_contain_text("8 look-ups, 7 triangles")
+
+    # the theme is JupyterLab's
+    paper = "getComputedStyle(document.querySelector('.tcgpu-player')).backgroundColor"
+    assert page.evaluate(paper) == "rgb(255, 255, 255)"
+    page.evaluate("document.body.dataset.jpThemeLight = 'false'")
+    assert page.evaluate(paper) == "rgb(17, 21, 28)"
+    lab.screenshot(page, "stepper")
     assert lab.errors == []
 
 
@@ -227,19 +255,20 @@ def test_every_entry_is_taken_by_a_kernel_that_is_slow(lab, expect):
     assert lab.errors == []
 
 
-@pytest.mark.parametrize("width", [1280, 700])
-def test_the_first_sight_by_keyboard_and_by_name(lab, expect, width):
+def test_the_first_sight_by_keyboard_and_by_name(lab, expect):
     """Run and the curve are on the first screen; every control has a name and a tooltip; Run by keyboard alone."""
     page = open_cells(lab, "first.ipynb", ["import tcgpu; tcgpu.explore()"])
-    page.set_viewport_size({"width": width, "height": 900})
+    page.set_viewport_size({"width": 1280, "height": 900})
     lab.run_all(page, "first.ipynb")
     panel = Panel(page)
     expect(panel.whole).to_contain_text("The star: mesh_16x16")
     run = panel.whole.get_by_role("button", name="Run", exact=True)
-    if width == 1280:
-        assert run.bounding_box()["y"] < 400 and panel.chart.bounding_box()["y"] < 400
-    assert panel.whole.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")  # nothing is cut off at the side
-    lab.screenshot(page, f"explorer_first_{width}")
+    assert run.bounding_box()["y"] < 400 and panel.chart.bounding_box()["y"] < 400
+    for width in (1280, 700):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function("width => window.innerWidth === width", arg=width)
+        assert panel.whole.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")  # nothing is cut off
+        lab.screenshot(page, f"explorer_first_{width}")
     panel.click("generated")
     expect(panel.whole.get_by_label("seed", exact=True)).to_be_visible()
     for name in ("Sweep", "Compare", "Trace"):
@@ -258,25 +287,13 @@ def test_the_first_sight_by_keyboard_and_by_name(lab, expect, width):
     assert lab.errors == []
 
 
-def test_run_is_of_the_page_that_is_shown(lab, expect):
+def test_a_small_explorer_and_one_whose_kernel_is_slow(lab, expect):
     """A click on Run is handled after what was entered before, by a kernel that is still at what came before that."""
-    slow = "panel.pages.observe(lambda change: time.sleep(4), 'selected_index')"
-    cells = ["import time, tcgpu", f"panel = tcgpu.explore(page='Compare'); {slow}; panel"]
-    page = open_cells(lab, "order.ipynb", cells)
-    lab.run_all(page, "order.ipynb")
-    panel = Panel(page)
-    expect(panel.chart).to_be_visible()
-    panel.turn_to("Trace")
-    page.wait_for_timeout(500)
-    panel.turn_to("Compare")
-    panel.click("Run")
-    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
-    assert lab.errors == []
-
-
-def test_a_small_explorer_in_jupyterlab(lab, expect):
-    page = open_cells(lab, "small.ipynb", ["import tcgpu; tcgpu.explore(kernel='bitmap')"])
-    lab.run_all(page, "small.ipynb")
+    slow = "panel.pages.observe(lambda change: time.sleep(2), 'selected_index')"
+    cells = ["import tcgpu; tcgpu.explore(kernel='bitmap')",
+             f"import time; panel = tcgpu.explore(page='Compare'); {slow}; panel"]  # fmt: skip
+    page = open_cells(lab, "two.ipynb", cells)
+    lab.run_all(page, "two.ipynb")
     panel = Panel(page)
     expect(panel.whole).to_contain_text("The star: mesh_16x16")
     panel.whole.locator("select").first.select_option(index=1)
@@ -286,38 +303,14 @@ def test_a_small_explorer_in_jupyterlab(lab, expect):
     panel.click("share")
     expect(panel.whole).to_contain_text("tcgpu.explore('rmat_8', kernel='bitmap')")
     lab.screenshot(page, "explorer_small")
-    assert lab.errors == []
 
-
-def test_the_stepper_in_jupyterlab(lab, expect):
-    page = lab.open(NOTEBOOK, width=1280, height=1300)
-    lab.run_all(page, NOTEBOOK)
-    stepper = page.locator(".tcgpu-player")
-    count, drawing = stepper.locator(".count"), stepper.locator("svg.drawing")
-    expect(drawing).to_be_visible()
-    expect(count).to_have_text("picture 1 of 7")
-    before = drawing.inner_html()
-    stepper.locator(".title").click()
-    page.keyboard.press("ArrowRight")
-    expect(count).to_have_text("picture 2 of 7")
-    assert drawing.inner_html() != before
-    cells = page.locator(".jp-Cell:visible").count()
-    for focused in (stepper.get_by_role("slider"), stepper.get_by_role("button", name="Next")):
-        focused.focus()
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowLeft")
-        page.keyboard.press("ArrowRight")
-    expect(count).to_have_text("picture 4 of 7")
-    assert page.locator(".jp-Cell:visible").count() == cells  # JupyterLab would have collapsed the section
-    page.keyboard.press("End")
-    expect(stepper.locator(".caption")).to_contain_text("8 look-ups, 7 triangles")
-
-    # the theme is JupyterLab's
-    paper = "getComputedStyle(document.querySelector('.tcgpu-player')).backgroundColor"
-    assert page.evaluate(paper) == "rgb(255, 255, 255)"
-    page.evaluate("document.body.dataset.jpThemeLight = 'false'")
-    assert page.evaluate(paper) == "rgb(17, 21, 28)"
-    lab.screenshot(page, "stepper")
+    panel = Panel(page, 1)
+    expect(panel.chart).to_be_visible()
+    panel.turn_to("Trace")
+    page.wait_for_timeout(500)
+    panel.turn_to("Compare")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
     assert lab.errors == []
 
 

@@ -105,7 +105,7 @@ def test_sums_per_vertex_and_edge_are_those_of_brute_force(drawn, f):
     for order, one_of in product(ORDERS, drawn):
         graph = one_of.graph
         whole = np.arange(graph.m) - 5
-        for per, values in ("vertex", one_of.weights), ("edge", one_of.weights), ("vertex", whole), ("edge", whole):
+        for per, values in share(product(("vertex", "edge"), (one_of.weights, whole)), f.__name__, of=2):
             at = [[] for _ in range(graph.n if per == "vertex" else graph.m)]
             for triangle in one_of.triangles:
                 result = f(*triangle, *values[[*one_of.edges_of(*triangle)]].tolist())
