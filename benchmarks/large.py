@@ -119,12 +119,14 @@ def of_edges(name, drawn, repeats, checked):
     }  # fmt: skip
 
 
-def options(description, scales=(24, 25, 26, 27, 28)):
-    """The arguments of the command line, with default `scales`."""
+def options(description, scales=(24, 25, 26, 27, 28), **flags):
+    """The arguments of the command line, with default `scales`. flags: of others, what each says."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--scales", type=int, nargs="*", default=scales)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the record goes")
+    for name, said in flags.items():
+        parser.add_argument(f"--{name}", action="store_true", help=said)
     return parser.parse_args()
 
 
