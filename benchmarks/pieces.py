@@ -43,7 +43,7 @@ def measured(scale, limits, repeats):
     ways |= {f"{limits[0] / GB:g} GB, host": (limits[0], True)}
     found = set()
     for way, (limit, by_host) in ways.items():
-        with mock.patch.object(stream, "CLEANED_EDGES", 1 << 62 if by_host else 0):
+        with mock.patch.object(stream, "MANY_EDGES", 1 << 62 if by_host else 0):
             times = gpu.by_clock(lambda limit=limit: found.add(api.count((u, v), device_memory=limit)), repeats)
             with peak_memory() as peaks:
                 found.add(api.count((u, v), device_memory=limit))

@@ -137,7 +137,7 @@ def count(
         is logged (logger "tcgpu").
     device_memory
         The most memory of the device to use: bytes, or text like "512MB". A graph that needs more is streamed through
-        it, part by part. A GPU also cleans edge arrays `(u, v)` of 2^20 edges or more in it, unless it is too little
+        it, part by part. A GPU also cleans edge arrays `(u, v)` of 2^19 edges or more in it, unless it is too little
         for that or there are `resume` or knobs. On engine "cpu", the part of the graph that is read at a time. A graph
         in a folder that `tcgpu.write` made stays in its files, and is counted in the order that they have.
     resume

@@ -9,17 +9,15 @@ LONG_COLUMN = 512  # rows of a column that is taken first, so that no block begi
 LONG_LIST = 4  # times the threads of a block: the whole block looks up a column with more rows
 
 # A graph on the GPU (`benchmarks/orders.py`)
-SMALL = 1 << 14  # edges, up to which choosing an order of a count costs more than it saves
-SMALL_TALLIES = 1 << 12  # the same for tallies, in which a hub costs more
+SMALL = 1 << 14  # edges, up to which choosing an order costs more than it saves
 MOSTLY_NEW = 0.8  # if fewer of the raw edges are new, repeats count too much: costs are those of the columns
 RANKED_AHEAD = 8  # edges a vertex from which on ranks cost so little that they are made before an order is chosen
-TWO_LENGTHS = 1 << 21  # raw edges, up to which all keys have 64 bits if there are more vertices than 16 bits number
+FEW_RAW = 1 << 21  # raw edges, up to which it costs more than it saves to wait for how many keys are long; and up to
+# which rows of bits, if few vertices have them, are faster than columns,
+DENSE_RAW = (
+    16  # or from which on: if so many times the edges are the square of the vertices, all pairs of rows are ANDed
+)
 SHORT_COLUMN, SHORT_MEAN = 32, 4  # rows of a column, at most and in the mean, up to which a thread sorts each
-
-# Rows of bits from raw edges (`benchmarks/dense.py`)
-MOST_ROWS = 1 << 14  # vertices of a graph that may have them: those of the most take 32 MB
-FEW_BITS = 1 << 35  # edges times vertices up to which a warp ANDs the rows of each edge
-DENSE_RAW = 16  # times the edges: if the square of the vertices is no more, those of all pairs are ANDed
 
 # Trusses (`benchmarks/truss.py`)
 SHRINK = 0.5  # a smaller graph is made when no more than this fraction of the edges remains,
@@ -27,8 +25,7 @@ SMALL_TRUSS = 1 << 17  # but not of so few
 FEW_WEAK = 0.2  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all supports
 
 # The host or the GPU, one or several (`benchmarks/motifs.py`, `streaming.py`, `divided.py`)
-MANY_EDGES = 1 << 19  # motifs of fewer were not timed, but for tiny graphs, which the CPU counts faster
-CLEANED_EDGES = 1 << 20  # raw edges of a stream from which on the device cleans them: for fewer, the host is as fast
+MANY_EDGES = 1 << 19  # for fewer the host is about as fast: in cleaning a stream's, in motifs and lists of triangles
 DIVIDED_EDGES = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean them
 
 # Estimated times (`benchmarks/estimates.py`)

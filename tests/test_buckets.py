@@ -109,7 +109,7 @@ def test_columns_that_do_not_fit_a_block_are_sorted(few_in_a_bucket, monkeypatch
 @pytest.fixture
 def two_lengths(monkeypatch):
     """Keys of 32 bits between the last 20 vertices, for graphs of any size; nothing but a sort of keys."""
-    for name, value in (("MOST_SHORT", 20), ("TWO_LENGTHS", 0), ("SMALL", 10), ("_fits_block", lambda edges: False)):
+    for name, value in (("MOST_SHORT", 20), ("FEW_RAW", 0), ("SMALL", 10), ("_fits_block", lambda edges: False)):
         monkeypatch.setattr(device_graph, name, value)
 
 

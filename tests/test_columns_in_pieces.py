@@ -43,7 +43,7 @@ def ranges(monkeypatch):
             raise
 
     monkeypatch.setattr(stream, "ranges_of_columns", noted)
-    monkeypatch.setattr(stream, "CLEANED_EDGES", 0)
+    monkeypatch.setattr(stream, "MANY_EDGES", 0)
     monkeypatch.setattr(columns_in_pieces, "LEAST_PIECE", 1)
     monkeypatch.setattr(columns_in_pieces, "MOST_RANGES", 100)
     return found
@@ -104,7 +104,7 @@ def test_any_edges_in_any_memory(pairs, unused, limit, piece):
     u, v = np.array(pairs, np.int32).reshape(-1, 2).T.copy()
     edges = u, v, 10 + unused
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stream, "CLEANED_EDGES", 0)
+        patch.setattr(stream, "MANY_EDGES", 0)
         patch.setattr(columns_in_pieces, "LEAST_PIECE", 1)
         patch.setattr(columns_in_pieces, "PIECE", piece)
         assert tcgpu.count(edges, engine="sim", device_memory=limit) == tcgpu.count(edges, "cpu")

@@ -163,8 +163,7 @@ def test_what_is_known_well_enough_for_a_count_is_computed_again_for_tallies(com
     ends = np.asarray(graph.row_idx), graph.col_of.astype(np.int32)
     monkeypatch.setattr(edge_sums, "SAMPLED", graph.m // 3)
     monkeypatch.setattr(order_costs, "LITTLE_NS", 10_000)
-    for name in ("SMALL", "SMALL_TALLIES"):
-        monkeypatch.setattr(device_graph, name, 10)
+    monkeypatch.setattr(device_graph, "SMALL", 10)
     with runtime.using("sim"):
         made = DeviceGraph.from_edges(*ends, order="auto")
         assert made.order_costs.sampled and made.order == "natural" and made.ordered("auto") is made
@@ -182,8 +181,7 @@ def test_costs_for_tallies_are_computed_once(compiled_kernels, monkeypatch):
     ends = [np.repeat(ends, 2).astype(np.int32) for ends in (graph.row_idx, graph.col_of)]  # their costs are not kept
     monkeypatch.setattr(edge_sums, "SAMPLED", graph.m // 3)
     monkeypatch.setattr(order_costs, "LITTLE_NS", 10_000)
-    for name in ("SMALL", "SMALL_TALLIES"):
-        monkeypatch.setattr(device_graph, name, 10)
+    monkeypatch.setattr(device_graph, "SMALL", 10)
     with runtime.using("sim"):
         made, by_degree = (DeviceGraph.from_edges(*ends, order=order) for order in ("natural", "degree"))
         computed, describe = [], device_graph.describe_edges

@@ -18,7 +18,7 @@ from tcgpu.distributed.journal import count_parts
 from tcgpu.distributed.worker import count_part, method_of, opened
 from tcgpu.engines import runtime
 from tcgpu.errors import GraphError
-from tcgpu.gpu_costs import CLEANED_EDGES
+from tcgpu.gpu_costs import MANY_EDGES
 from tcgpu.graph import Graph, as_graph, checked_edges, edge_arrays
 from tcgpu.kernels import simulated
 from tcgpu.kernels.columns_in_pieces import LAST_STEP, DoesNotSuit, ranges_of_columns
@@ -39,7 +39,7 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
     plain = limit is not None and resume is None and order in (None, chosen.order) and not knobs
     if plain and isinstance(graph, tuple) and chosen.engines != ("cpu",):
         graph = checked_edges(*edge_arrays(graph))
-        if graph[0].size >= CLEANED_EDGES:
+        if graph[0].size >= MANY_EDGES:
             on_engine, bar = registry.on_engine(chosen, engine, max_seconds), underway(progress, "counting")
             with suppress(DoesNotSuit), on_engine, bar, runtime.freed_afterwards():
                 return _count_in_pieces(*graph, limit)

@@ -16,7 +16,7 @@ import numpy as np
 from tcgpu.arrays import locked, unmasked
 from tcgpu.engines import runtime
 from tcgpu.foreign_graphs import check_relabel
-from tcgpu.gpu_costs import MOSTLY_NEW, RANKED_AHEAD, SHORT_COLUMN, SHORT_MEAN, SMALL, SMALL_TALLIES, TWO_LENGTHS
+from tcgpu.gpu_costs import FEW_RAW, MOSTLY_NEW, RANKED_AHEAD, SHORT_COLUMN, SHORT_MEAN, SMALL
 from tcgpu.graph import (
     Graph,
     GraphError,
@@ -254,7 +254,7 @@ def prepare(graph, order):
 
 def order_for_tallies(graph, order):
     """The order to count the triangles of each edge or vertex in; `auto` takes the one that costs less."""
-    if order == "auto" and isinstance(graph, DeviceGraph) and graph.m > SMALL_TALLIES:
+    if order == "auto" and isinstance(graph, DeviceGraph) and graph.m > SMALL:
         graph.describe_exactly()
         return graph.order_costs.best_for_tallies()
     return order
@@ -442,7 +442,7 @@ def _packed(u, v, n, rank, degrees):
     sizes = runtime.device_array(2, np.int64, 0)
     if n <= MOST_SHORT:
         packed = [Keys(none), Keys(runtime.device_array(size, np.uint32, orientation.NO_EDGE), 16)]
-    elif rank.size and size > TWO_LENGTHS:
+    elif rank.size and size > FEW_RAW:
         keys = _empty(u, size, np.uint64)
         packed = [Keys(keys), Keys(keys.view(np.uint32), 16, n - MOST_SHORT)]
     else:

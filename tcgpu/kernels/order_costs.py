@@ -39,7 +39,7 @@ LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by deg
 # Columns are short if the longest has SHORT_ROWS rows at most, or SHORT_NEARBY_ROWS if most edges are nearby. A thread
 # merges each of them in turn, if there are more than MANY_EDGES edges.
 SHORT_ROWS, SHORT_NEARBY_ROWS, MANY_EDGES = 6, 12, 1 << 17
-LITTLE, LITTLE_NS = 1.05, 1_000  # natural order is chosen if it takes LITTLE times as long and LITTLE_NS more, or less
+LITTLE_NS = 1_000  # natural order is chosen if it takes no more nanoseconds than these more
 LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row of the longest column
 
 # Nanoseconds for each of a sum, on an H200. "merged", "idle" and "searched" are those of columns that are not local;
@@ -55,7 +55,7 @@ MERGED_NS = {
 DEGREE_NS = {
     "pairs": 0.000116, "heavy pairs": 4.13e-05, "hub rows": 0.118, "nonzeros": 0.0628, "begin": 43_700,
 }  # fmt: skip
-TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054, "begin": 8_000}  # of the number of vertices
+TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054}  # of the number of vertices; besides the "begin" of natural order
 
 # The same for the triangles of each edge or vertex.
 NATURAL_TALLY_NS = {
@@ -137,7 +137,7 @@ class OrderCosts:
 
     def suits_tiles(self):
         """Whether a count is fastest if all columns are rows of bits."""
-        tiles_ns = _total(TILES_NS, {"cubes": self.n**3, "squares": self.n**2, "begin": 1})
+        tiles_ns = NATURAL_NS["begin"] + _total(TILES_NS, {"cubes": self.n**3, "squares": self.n**2})
         return tiles_ns < min(*self.natural_ns.values(), self.merged_ns, self.degree_ns)
 
     def best_words(self, room=math.inf):
@@ -150,7 +150,7 @@ class OrderCosts:
         It does not depend on how much memory is free: workers that count one share each have to choose alike.
         """
         by_degree = min(self.merged_ns, self.degree_ns)
-        return "natural" if min(self.natural_ns.values()) <= LITTLE * by_degree + LITTLE_NS else "degree"
+        return "natural" if min(self.natural_ns.values()) <= by_degree + LITTLE_NS else "degree"
 
     def may_miss(self):
         """Whether an edge that is not in the sample might take a tenth of a count in natural order."""

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.gpu_costs import DENSE_RAW, FEW_BITS, MOST_ROWS, SMALL
+from tcgpu.gpu_costs import DENSE_RAW, FEW_RAW, SMALL
 from tcgpu.kernels import Plan, launch
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.orientation import ENDS
 
+MOST_ROWS = 1 << 14  # of so many vertices they take 32 MB
 TILE = 64  # rows: a side of a tile
 SIDE = 16  # threads: a side of a block, of which each has 4 x 4 pairs of rows
 WORDS = 32  # of each row that a block holds in shared memory at a time,
@@ -61,13 +62,12 @@ def edges_kernel(u, v, new, stride, words, total):
 @cuda.jit(device=True)
 def read_rows(bits, first, stride, begin, shared, at):
     """The block copies words from `begin` on of TILE rows to shared memory, from `at` on; 0 past a row's end."""
-    lane, row = uint32(cuda.threadIdx.x & 31), uint32(cuda.threadIdx.x >> 5)
-    while row < TILE:
+    lane = uint32(cuda.threadIdx.x & 31)
+    for row in range(uint32(cuda.threadIdx.x >> 5), TILE, SIDE * SIDE // 32):
         word = uint32(0)
         if begin + lane < stride:
             word = bits[(first + row) * stride + begin + lane]
         shared[at + row * PLACES + lane] = word
-        row += SIDE * SIDE // 32
 
 
 @kernel("void(uint32[::1], int64, int64[::1])", most_threads=SIDE * SIDE)
@@ -121,7 +121,7 @@ class RawEdges(NamedTuple):
 
 def suits_raw(n, edges):
     """Whether so many raw edges are counted in less time than their columns take to make."""
-    return n <= MOST_ROWS and (edges * n <= FEW_BITS or is_dense(n, edges))
+    return n <= MOST_ROWS and (edges <= FEW_RAW or is_dense(n, edges))
 
 
 def suits(graph):
