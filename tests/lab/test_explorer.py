@@ -57,7 +57,7 @@ def shared_estimate(graph, method, **settings):
 
 
 read_records = cache(records.records)
-EMPTY = charts.draw_timings([], "no rows")
+EMPTY = pages.draw_timings([], "no rows")
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def explore(request, monkeypatch):
     monkeypatch.setattr(records, "records", read_records)
     monkeypatch.setattr(method_run, "estimate", shared_estimate)
     if "drawn" not in request.fixturenames:
-        monkeypatch.setattr(charts, "draw_timings", lambda rows, title: EMPTY)
+        monkeypatch.setattr(pages, "draw_timings", lambda rows, title: EMPTY)
         for kind in ("png", "svg"):
             monkeypatch.setattr(elements.figures, kind, lambda figure, *settings: b"")
 
