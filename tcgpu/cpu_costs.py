@@ -77,7 +77,7 @@ FEW_WORDS = 4  # words: so few or fewer are intersected one by one
 FEW_SUMS = 1 << 12  # every worker has an array of its own, of any size, for no more sums than these
 
 # Other work of the host
-LARGE_COPY = 4 << 20  # bytes of an array from which on several threads copy it faster to or from a GPU
+LARGE_COPY = 1 << 22  # bytes of an array from which on several threads copy it faster to or from a GPU
 MANY_KERNELS = 4  # kernels to compile from which on processes are started: each takes two seconds to import numba-cuda
 MIN_SHARE = 1 / 50  # for a smaller share of the nodes, their neighbourhoods are less work than the graph
 

@@ -11,7 +11,6 @@ LONG_LIST = 4  # times the threads of a block: the whole block looks up a column
 # A graph on the GPU (`benchmarks/orders.py`)
 SMALL = 1 << 14  # edges, up to which choosing an order costs more than it saves
 MOSTLY_NEW = 0.8  # if fewer of the raw edges are new, repeats count too much: costs are those of the columns
-RANKED_AHEAD = 8  # edges a vertex from which on ranks cost so little that they are made before an order is chosen
 FEW_RAW = 1 << 21  # raw edges, up to which it costs more than it saves to wait for how many keys are long; and up to
 # which rows of bits, if few vertices have them, are faster than columns,
 DENSE_RAW = (

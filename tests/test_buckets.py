@@ -87,9 +87,7 @@ def test_buckets_of_compiled_kernels(kind, n, edges, large, made_by_buckets, mon
 
 @pytest.mark.sim
 @pytest.mark.parametrize("order", ["auto", "degree"])
-@pytest.mark.parametrize("ahead", [0, np.inf])
-def test_degrees_keep_no_other_memory(order, ahead, few_in_a_bucket, monkeypatch):
-    monkeypatch.setattr(device_graph, "RANKED_AHEAD", ahead)
+def test_degrees_keep_no_other_memory(order, few_in_a_bucket, monkeypatch):
     monkeypatch.setattr(OrderCosts, "best", lambda costs: "degree")
     u, v, n = difficult("hubs first", np.random.default_rng(7), 60, 500)
     with runtime.using("sim"):

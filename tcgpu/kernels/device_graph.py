@@ -16,7 +16,7 @@ import numpy as np
 from tcgpu.arrays import locked, unmasked
 from tcgpu.engines import runtime
 from tcgpu.foreign_graphs import check_relabel
-from tcgpu.gpu_costs import FEW_RAW, MOSTLY_NEW, RANKED_AHEAD, SHORT_COLUMN, SHORT_MEAN, SMALL
+from tcgpu.gpu_costs import FEW_RAW, MOSTLY_NEW, SHORT_COLUMN, SHORT_MEAN, SMALL
 from tcgpu.graph import (
     Graph,
     GraphError,
@@ -386,23 +386,16 @@ class Known(NamedTuple):
 def _chosen(u, v, n, order, check=None):
     """The order to take for raw edges, and what is Known of them. check: None, or called before any kernel relies on
     vertex numbers: `measure_vertices`, which does not, runs meanwhile."""
-    costs = degrees = lengths = ranked = None
-
-    def rank_ahead(degrees):
-        nonlocal ranked
-        if order == "auto" and u.size >= RANKED_AHEAD * n:
-            ranked = rank_by_degree(degrees)
-
+    costs = degrees = lengths = None
     if order in ("auto", "natural") and u.size > SMALL:
-        costs, degrees, lengths = describe_edges(u, v, n, may_sample=True, check=check, meanwhile=rank_ahead)
+        costs, degrees, lengths = describe_edges(u, v, n, may_sample=True, check=check)
     elif check:
         check()
     if order == "auto":
         order = costs.best() if costs else "natural"
     if order != "degree":
         return order, Known(costs, lengths)
-    if ranked is None:
-        ranked = rank_by_degree(degrees_of_edges(u, v, n) if degrees is None else degrees)
+    ranked = rank_by_degree(degrees_of_edges(u, v, n) if degrees is None else degrees)
     return order, Known(costs, None, *ranked)
 
 

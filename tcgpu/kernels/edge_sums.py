@@ -485,22 +485,19 @@ class Sums:
         args = self.u, self.v, self.packed, LONG, apart, stride, self.longest, self.natural
         self.run(cost_in_natural_order, self.u.size // stride, *args, shared=8 * THREADS * len(NATURAL))
 
-    def costs(self, sampled, meanwhile=lambda: None):
-        """The OrderCosts; waits for the device. meanwhile: is called before that, to launch what comes next."""
-        read = runtime.reading(self.all)
-        meanwhile()
-        *found, max_column, max_degree, _ = read().tolist()
+    def costs(self, sampled):
+        """The OrderCosts; waits for the device."""
+        *found, max_column, max_degree, _ = runtime.reading(self.all)().tolist()
         sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found, strict=True))
         sums |= {name: self.natural_stride * sums[name] for name in NATURAL}
         sums |= {name: self.stride * sums[name] for name in DEGREE}
         return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled)
 
 
-def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degrees: None):
+def describe_edges(u, v, n, may_sample=False, check=None):
     """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
 
-    may_sample: whether the costs of many edges may be `sampled`. check: see `device_graph._chosen`. meanwhile: is
-    called with the degrees before the host waits for the costs.
+    may_sample: whether the costs of many edges may be `sampled`. check: see `device_graph._chosen`.
     """
     xp = runtime.arrays_of(u)
     lengths, degree = xp.zeros((2, n), np.int32)
@@ -524,8 +521,7 @@ def describe_edges(u, v, n, may_sample=False, check=None, meanwhile=lambda degre
         sums.run(count_rows_by_degree, u.size, u, v, packed, rows)
     args = u, v, packed, rows, sums.most, LONG, sums.stride, sums.longest, sums.by_degree
     sums.run(cost_in_degree_order, u.size // sums.stride, *args, shared=8 * THREADS * len(DEGREE))
-    del rows, reach  # `meanwhile` takes their memory
-    costs = sums.costs(sampled, lambda: meanwhile(degree))
+    costs = sums.costs(sampled)
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss():
         sums.natural[:], sums.longest[:LONGEST_BY_DEGREE] = 0, 0
         sums.add_natural(1)

@@ -39,7 +39,7 @@ LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by deg
 # Columns are short if the longest has SHORT_ROWS rows at most, or SHORT_NEARBY_ROWS if most edges are nearby. A thread
 # merges each of them in turn, if there are more than MANY_EDGES edges.
 SHORT_ROWS, SHORT_NEARBY_ROWS, MANY_EDGES = 6, 12, 1 << 17
-LITTLE_NS = 1_000  # natural order is chosen if it takes no more nanoseconds than these more
+LITTLE, LITTLE_NS = 1.05, 1_000  # natural order is chosen if it takes LITTLE times as long and LITTLE_NS more, or less
 LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row of the longest column
 
 # Nanoseconds for each of a sum, on an H200. "merged", "idle" and "searched" are those of columns that are not local;
@@ -150,7 +150,7 @@ class OrderCosts:
         It does not depend on how much memory is free: workers that count one share each have to choose alike.
         """
         by_degree = min(self.merged_ns, self.degree_ns)
-        return "natural" if min(self.natural_ns.values()) <= by_degree + LITTLE_NS else "degree"
+        return "natural" if min(self.natural_ns.values()) <= LITTLE * by_degree + LITTLE_NS else "degree"
 
     def may_miss(self):
         """Whether an edge that is not in the sample might take a tenth of a count in natural order."""
