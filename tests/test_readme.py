@@ -114,7 +114,7 @@ def test_the_tables_of_webgpu_are_the_records(root):
     expected = [head, *([f"`{name}`", *(times or "-" for times in row)] for name, *row in rows)]
     assert ratios == expected, f"the table should be\n{as_table(expected)}"
     found = [
-        dict(measured.speedup_curve(records.records(suite)[gpu + by], 27))  # columns of a block, as in the report
+        dict(measured.speedup_curve(records.records(suite)[gpu + by], sweep.REPORT_COLUMNS))
         for gpu in ("NVIDIA H200", "NVIDIA H100 80GB HBM3")
         for suite, by in (("sweep", ""), ("webgpu-sweep", " by WebGPU, Vulkan"))
     ]

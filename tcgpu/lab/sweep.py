@@ -15,6 +15,7 @@ from tcgpu.records import Rows
 
 NOW, ESTIMATED, MEASURED, PUBLISHED, PICKED = "this run", "estimated", "measured", "published", "the picked graph"
 SPEEDUP = "speedup, column_block over naive"
+REPORT_COLUMNS = 27  # that a block takes at a time: the report's choice on three of its four graphs
 APART = 0.11  # of names at the ends of curves, at least, as a share of the chart's height
 LONG_NAME = 45  # characters: names in a legend that are longer stand in one column
 

@@ -61,7 +61,7 @@ def test_shapes_are_inside_the_drawing_and_have_the_texts_of_the_frame(method):
                 xs, ys = shape.at[::2], shape.at[1::2]
             assert all(0 <= x <= WIDTH for x in xs) and all(0 <= y <= HEIGHT for y in ys), shape
             looks = shape.look.split()
-            assert looks[0] in shapes.LOOKS and set(looks[1:]) <= set(shapes.TEXT)
+            assert looks[0] in shapes.LOOKS and set(looks[1:]) <= {"start", "end", "bold", "italic"}
         said = texts(frame)
         assert {panel.label for panel in frame.panels} <= set(said)
         assert [str(v) for v in range(SMALL.n)] == [text for text in said if text.isdigit()][: SMALL.n]
