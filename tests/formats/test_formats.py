@@ -279,6 +279,33 @@ def test_labels_that_are_left_out_are_told_about_and_kept_elsewhere(tmp_path, ca
         assert f"{name}: the file has vertex numbers from 0" in caplog.text and caplog.records[-1].name == "tcgpu"
 
 
+IDS = [2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1]
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.csv", "x.tsv.gz", "x.npz", "x/", "x.npy", "x.parquet"])
+def test_ids_of_64_bits_come_back_whole(tmp_path, caplog, name):
+    """Also in what is counted by them: a triangle of the last three, the second leads to the first."""
+    ends = np.array([(IDS[a], IDS[b]) for a, b in ((1, 0), (1, 2), (3, 2), (3, 1))])
+    path = f"{tmp_path}/{name}"
+    if name == "x.npy":
+        np.save(path, ends)
+    elif name == "x.parquet":
+        pd.DataFrame(ends, columns=["source", "target"]).to_parquet(path)
+    else:
+        write(Graph.from_edges(ends, relabel=True), path)
+    graph = read(path)
+    assert (graph.ids.dtype, graph.ids.tolist()) == (np.int64, IDS) and not caplog.text
+    assert [graph.ids[row].tolist() for rows in tcgpu.list_triangles(graph) for row in rows] == [IDS[1:]]
+    for engine, order in itertools.product(("cpu", "sim"), ("natural", "degree")):
+        ordered = graph.ordered(order)
+        of_vertex = zip(ordered.ids.tolist(), tcgpu.triangles(ordered, engine=engine).tolist(), strict=True)
+        assert dict(of_vertex) == {id: int(id != IDS[0]) for id in IDS}
+        ends = [frozenset(ordered.ids[[u, v]].tolist()) for u, v in zip(*ordered.edges(), strict=True)]
+        of_edge = zip(ends, tcgpu.support(ordered, engine=engine).tolist(), strict=True)
+        assert dict(of_edge) == {pair: int(IDS[0] not in pair) for pair in ends}
+        assert tcgpu.count(ordered, engine=engine) == 1 and len(ends) == 4
+
+
 def test_paths_of_bytes(tmp_path):
     graph = Graph.from_edges([0], [1])
     for name in (b"x.txt", b"x.npz", b"\xff.mtx", b"x/"):
