@@ -28,8 +28,8 @@ DOORS = {
 ROOMS = (
     "worker_process cpu_costs gpu_costs bar progress networkx_info suggest markup errors files arrays draws_in_numpy "
     "engines figures player sampled_order clean foreign_graphs graph plots generators formats declarations built_in "
-    "cpu kernels datasets records registry distributed hardware api measurement growth subgraphs directions coefficients "
-    "truss insight networkx_graph networkx_backend warm __main__ lab"
+    "cpu kernels datasets records registry distributed hardware api measurement growth subgraphs directions "
+    "coefficients truss insight networkx_graph networkx_backend warm __main__ lab"
 ).split()
 
 
