@@ -43,7 +43,7 @@ def mixed(x):
 
 @cuda.jit(device=True)
 def permuted(x, bits, key):
-    """As `draws_in_numpy._permuted`."""
+    """As `draws_in_numpy.permuted_id`."""
     mask, fold = (uint64(1) << bits) - 1, (bits + 1) // 2
     for _ in range(3):
         key = mixed(key)

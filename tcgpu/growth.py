@@ -35,7 +35,7 @@ def add_edges(graph: Any, edges: Any) -> tuple[Graph, int]:
     keys = [each.col_of.astype(np.int64) << 32 | each.row_idx for each in (graph, added)]
     place = np.searchsorted(*keys)
     new = np.append(keys[0], -1)[place] != keys[1]
-    added = added.kept(new)
+    added = added if new.all() else added.kept(new)
     col_ptr = graph.col_ptr + np.pad(added.col_ptr, (0, graph.n - added.n), "edge")
     row_idx = np.insert(graph.row_idx, place[new], added.row_idx)
     queue, found = np.zeros(1, np.int64), np.zeros(marking_workers(graph), np.int64)
