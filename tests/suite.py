@@ -44,6 +44,7 @@ class Part:
 
 WORKERS = "--numprocesses=auto"
 QUICKLY = "-p", "no:nbval"  # it takes seconds to import
+BROWSING = sorted(map(str, ROOT.glob("tests/**/test_*_browser.py")))  # to look at all files takes ten seconds more
 GPU = ENGINE == "gpu"
 BUT_FOR_GPUS = "not gpu and " if GPU else ""  # without a GPU, the core says of each of these why it is skipped
 PARTS = [
@@ -67,7 +68,7 @@ PARTS = [
     # a page waits for several things in turn, each of which says what it is
     Part(
         "browser",
-        ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal", "-o", "faulthandler_timeout=900"],
+        ["pytest", *BROWSING, *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal", "-o", "faulthandler_timeout=900"],
         9,
         beside=True,
     ),
