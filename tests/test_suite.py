@@ -75,13 +75,13 @@ def test_the_summary_lists_skips_and_failures_and_ends_with_totals(record, capsy
 )
 def test_a_part_without_a_record_counts_by_its_exit_code(tmp_path, monkeypatch, arguments, passed, failed):
     monkeypatch.setattr(suite, "RECORDS", tmp_path)
-    outcome = suite.run(suite.Part("part", arguments, 1))
+    outcome = suite.run(suite.Part("part", arguments))
     assert (outcome.passed, outcome.failed) == (passed, failed)
 
 
 def test_a_part_beside_others_is_shown_after_them(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(suite, "RECORDS", tmp_path)
-    parts = suite.Part("poem", ["this"], 0, beside=True), suite.Part("wrong", ["antigravity_is_no_module"], 0)
+    parts = suite.Part("poem", ["this"], beside=True), suite.Part("wrong", ["antigravity_is_no_module"])
     monkeypatch.setattr(suite, "PARTS", parts)
     with pytest.raises(SystemExit, match="True"):
         suite.main([])
