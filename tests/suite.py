@@ -29,7 +29,6 @@ class Part:
 
     name: str
     arguments: list
-    minutes: float  # about how long it takes on 2 cores without a GPU
     beside: bool = False  # it often waits, and runs while the others do; what it prints comes after theirs
 
     @property
@@ -44,13 +43,14 @@ class Part:
 
 WORKERS = "--numprocesses=auto"
 QUICKLY = "-p", "no:nbval"  # it takes seconds to import
+BROWSING = sorted(map(str, ROOT.glob("tests/**/test_*_browser.py")))  # to look at all files takes ten seconds more
 GPU = ENGINE == "gpu"
 BUT_FOR_GPUS = "not gpu and " if GPU else ""  # without a GPU, the core says of each of these why it is skipped
 PARTS = [
-    Part("style", ["ruff", "check", "."], 0),
-    Part("types", ["mypy"], 0.5),
-    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"], 10),
-    Part("gpu", ["pytest", *QUICKLY, "-m", "gpu"], 0.2),
+    Part("style", ["ruff", "check", "."]),
+    Part("types", ["mypy"]),
+    Part("core", ["pytest", *QUICKLY, "-m", BUT_FOR_GPUS + "not browser", WORKERS, "--dist=worksteal"]),
+    Part("gpu", ["pytest", *QUICKLY, "-m", "gpu"]),
     Part(
         "notebooks",
         [
@@ -62,13 +62,11 @@ PARTS = [
             WORKERS,
             "--dist=loadfile",
         ],
-        3,
     ),
     # a page waits for several things in turn, each of which says what it is
     Part(
         "browser",
-        ["pytest", *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal", "-o", "faulthandler_timeout=900"],
-        9,
+        ["pytest", *BROWSING, *QUICKLY, "-m", "browser", WORKERS, "--dist=worksteal", "-o", "faulthandler_timeout=900"],
         beside=True,
     ),
 ]
@@ -88,7 +86,7 @@ class Outcome:
 
 def run(part):
     """Run a part with its output shown as it comes, or, beside others, at its end; return its Outcome."""
-    heading = f"\n=== {part.name}: about {part.minutes:g} minutes on 2 cores"
+    heading = f"\n=== {part.name}"
     print(heading + ", beside the others" * part.beside, flush=True)
     part.record.unlink(missing_ok=True)
     start = time.monotonic()

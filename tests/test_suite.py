@@ -1,5 +1,6 @@
 """The test run itself: a skip has a reason, every part is counted, and the totals come last."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -74,13 +75,13 @@ def test_the_summary_lists_skips_and_failures_and_ends_with_totals(record, capsy
 )
 def test_a_part_without_a_record_counts_by_its_exit_code(tmp_path, monkeypatch, arguments, passed, failed):
     monkeypatch.setattr(suite, "RECORDS", tmp_path)
-    outcome = suite.run(suite.Part("part", arguments, 1))
+    outcome = suite.run(suite.Part("part", arguments))
     assert (outcome.passed, outcome.failed) == (passed, failed)
 
 
 def test_a_part_beside_others_is_shown_after_them(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(suite, "RECORDS", tmp_path)
-    parts = suite.Part("poem", ["this"], 0, beside=True), suite.Part("wrong", ["antigravity_is_no_module"], 0)
+    parts = suite.Part("poem", ["this"], beside=True), suite.Part("wrong", ["antigravity_is_no_module"])
     monkeypatch.setattr(suite, "PARTS", parts)
     with pytest.raises(SystemExit, match="True"):
         suite.main([])
@@ -89,9 +90,11 @@ def test_a_part_beside_others_is_shown_after_them(tmp_path, monkeypatch, capfd):
     assert places == sorted(places) and "No module named antigravity_is_no_module" in errors
 
 
-def test_every_mark_has_a_part_that_runs_it():
+def test_every_mark_has_a_part_that_runs_it(root):
     chosen = " ".join(" ".join(part.arguments) for part in suite.PARTS)
     assert "-m gpu" in chosen and "-m browser" in chosen
+    marked = re.compile(r"mark\.browser")
+    assert suite.BROWSING == sorted(str(p) for p in root.glob("tests/**/test_*.py") if marked.search(p.read_text()))
     assert "not browser" in chosen and ("not gpu" in chosen) == suite.GPU
 
 

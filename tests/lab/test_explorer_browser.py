@@ -7,10 +7,14 @@ import pytest
 from chromium import Panel
 from nbformat.v4 import new_code_cell, new_notebook
 
+from tcgpu import hardware
+from tcgpu.engines import runtime
+from tcgpu.lab.explorer import sweep_page
+
 pytestmark = pytest.mark.browser
 
 NOTEBOOK = "explorer.ipynb"
-SOON = 120_000  # milliseconds, on a machine that is busy, too
+SOON = 240_000  # milliseconds, on a machine that is busy, too
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 KERNEL_CELLS = [
     """\
@@ -352,4 +356,32 @@ def test_a_kernel_written_in_a_cell_is_checked_and_in_the_explorer(lab, expect):
     expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
     assert [(row[1], row[4]) for row in panel.rows()] == [("naive", "450"), ("mine", "450")]
     lab.screenshot(page, "own_kernel")
+    assert lab.errors == []
+
+
+def test_a_sweep_has_the_devices_curves_beside_the_records(lab, expect):
+    if reason := runtime.why_missing("webgpu"):
+        pytest.skip(reason)
+    webgpu = hardware.webgpu_device()
+    page = open_cells(
+        lab, "own_gpu.ipynb", ["import tcgpu; tcgpu.explore(methods=['naive', 'column_block'], page='Sweep')"]
+    )
+    lab.run_all(page, "own_gpu.ipynb")
+    panel = Panel(page)
+    expect(panel.whole).to_contain_text("256 vertices, 705 edges")
+    menu = panel.whole.get_by_label("on", exact=True).first
+    label = f"{webgpu.name}, software" if webgpu.kind == "software" else f"your GPU: {webgpu.name}"
+    menu.select_option(label)
+    panel.whole.locator("select:visible", has_text=sweep_page.RUN).select_option(sweep_page.RUN)
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 36 rows$"))
+    rows = panel.saved()
+    assert {(row["engine"], row["gpu_name"], row["gpu_kind"]) for row in rows} == {("webgpu", webgpu.name, webgpu.kind)}
+    assert len({row["curve"] for row in rows}) == 3
+    expect(panel.table).to_contain_text(webgpu.name)
+    lab.screenshot(page, "explorer_webgpu_sweep")
+    panel.turn_to("Compare")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
+    lab.screenshot(page, "explorer_webgpu")
     assert lab.errors == []

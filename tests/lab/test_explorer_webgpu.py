@@ -2,10 +2,7 @@
 
 import re
 
-import nbformat
 import pytest
-from chromium import Panel
-from nbformat.v4 import new_code_cell, new_notebook
 
 import tcgpu
 from tcgpu import hardware
@@ -14,7 +11,6 @@ from tcgpu.engines.webgpu.device import DeviceInfo
 from tcgpu.lab.explorer import method_run, panel, sweep_page
 
 SOON = 100.0
-KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 HARDWARE = DeviceInfo("Arc 9", "Intel", "Vulkan", "discrete", "mesa 30")
 
 
@@ -82,31 +78,3 @@ def test_a_sweep_has_the_reports_columns_and_those_that_fit(webgpu):
     exec(code.replace("4]:", "]:"), {"tcgpu": tcgpu})  # of two of the graphs
     explorer.engine.value = "sim"
     assert len(page.plan(explorer.graphs, explorer.method_runs())[1]) == 2
-
-
-@pytest.mark.browser
-def test_a_sweep_in_jupyterlab_has_the_devices_curves_beside_the_records(lab, webgpu):
-    from playwright.sync_api import expect
-
-    cell = new_code_cell("import tcgpu; tcgpu.explore(methods=['naive', 'column_block'], page='Sweep')")
-    nbformat.write(new_notebook(cells=[cell], metadata={"kernelspec": KERNELSPEC}), lab.folder / "own_gpu.ipynb")
-    page = lab.open("own_gpu.ipynb", width=1280, height=1300)
-    lab.run_all(page, "own_gpu.ipynb")
-    panel = Panel(page)
-    expect(panel.whole).to_contain_text("256 vertices, 705 edges")
-    menu = panel.whole.get_by_label("on", exact=True).first
-    label = f"{webgpu.name}, software" if webgpu.kind == "software" else f"your GPU: {webgpu.name}"
-    menu.select_option(label)
-    panel.whole.locator("select:visible", has_text=sweep_page.RUN).select_option(sweep_page.RUN)
-    panel.click("Run")
-    expect(panel.status).to_have_text(re.compile("^done after .* 36 rows$"), timeout=240_000)
-    rows = panel.saved()
-    assert {(row["engine"], row["gpu_name"], row["gpu_kind"]) for row in rows} == {("webgpu", webgpu.name, webgpu.kind)}
-    assert len({row["curve"] for row in rows}) == 3
-    expect(panel.table).to_contain_text(webgpu.name)
-    lab.screenshot(page, "explorer_webgpu_sweep")
-    panel.turn_to("Compare")
-    panel.click("Run")
-    expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"), timeout=240_000)
-    lab.screenshot(page, "explorer_webgpu")
-    assert lab.errors == []
