@@ -60,7 +60,7 @@ def median_ms(call, repeats):
 def measured(n, density, repeats, random):
     """The rows of a graph, one of each way."""
     u, v = edges_of(n, density, random)
-    graph = {"graph": f"random of density {density:g}", "vertices": n, "edges": u.size, "engine": "gpu"}
+    graph = {"graph": f"{n:,} vertices, density {density:g}", "vertices": n, "edges": u.size, "engine": "gpu"}
     method, given = METHODS["adaptive"], tuple(map(torch.from_dlpack, (u, v)))
     run = method.plan(method.prepare(tcgpu.DeviceGraph.from_edges(u, v, n), None)).allocate()
     kernel_ms = min(runtime.elapsed_ms(run.launch, prepare=run.reset) for _ in range(repeats))

@@ -10,7 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tcgpu.api import list_triangles
+from tcgpu import list_triangles
 from tcgpu.arrays import bincount, repeat
 from tcgpu.figures import BLUE, DARK, DARK_GREY, GREY, ORANGE, PALE, SKY, axes, looks, plain_ticks
 from tcgpu.plots import draw_graph, layout

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu import cpu_costs as costs
+from tcgpu.arrays import bincount
 from tcgpu.cpu import choose
 from tcgpu.cpu.neighbourhoods import cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.cpu.neighbours import are_among
@@ -157,7 +158,7 @@ def _by_degree(graph):
     place, share = np.empty((2, *ends.shape))
     place.flat[order] = np.cumsum(2 * graph.m / order.size / degrees.flat[order])
     blocks = np.arange(order.size) // int(order.size**0.5)
-    share.flat[order] = (np.bincount(blocks, order < edges.size) / np.bincount(blocks))[blocks]
+    share.flat[order] = (bincount(blocks, order < edges.size) / bincount(blocks))[blocks]
     drawn = np.random.default_rng(0).normal(degrees * share, np.sqrt(degrees * share * (1 - share)))
     (from_u, from_v), (length, rows) = place, np.rint(np.clip(drawn, 0, place))
     rest = edges % np.maximum(length, 1)  # as of any edge of the column

@@ -55,6 +55,8 @@ PARAMETERS = {
 # The first values of each generator's controls: graphs that are small enough for the simulator.
 FIRST_VALUES = {
     "rmat": {"scale": 8, "edge_factor": 6},
+    "gap_kron": {"scale": 6},
+    "gap_urand": {"scale": 6},
     "delaunay": {"n": 500},
     "mesh": {"rows": 20, "cols": 20},
     "mesh3d": {"planes": 5, "rows": 5, "cols": 10, "nonzeros_per_column": 7.5},
