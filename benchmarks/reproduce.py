@@ -17,33 +17,41 @@ import argparse
 import math
 import re
 import sys
+import tempfile
 import time
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import papers
+import streaming
+import verdict_page
 
-from tcgpu import datasets, hardware, measurement
+from tcgpu import datasets, generate, hardware, measurement, records
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.errors import EngineError, GraphError, TcgpuError
+from tcgpu.graph import as_graph
 from tcgpu.progress import progress, watched
 from tcgpu.records import Rows, gpu_of
 
 HERE = Path(__file__).resolve().parent
 # The suites in the order of the run, with their parts of the time. `cache` needs a driver that divides the fast memory.
 WEIGHTS = {"report": 4, "sweep": 3, "table1": 2, "levels": 2, "lengths": 1, "tricore": 1.5, "truss3": 1, "ladder": 1,
-           "samples": 1, "trusses": 1, "cache": 0.5}  # fmt: skip
+           "samples": 1, "trusses": 1, "streaming": 0.5, "cache": 0.5}  # fmt: skip
 FIRST = 1 / 256  # the size of the first graph of an item, as a share of the largest
 GROWTH = 16  # how many times as large the next one is at most
 POWER = 1.5  # time grows with the size to this power at most, by estimate
 FETCHING = 0.2  # of the time, for downloads
-COMPILING = 60  # seconds that the first run of an item may take
+COMPILING, PATIENCE = 60, 0.1  # what the first run of an item may take: seconds, and of the time that is left
 LATE = "the time was over before its smallest graph was measured"
 CEILING = "ceiling"  # the suite of the row with the machine's own limits
 COPIES = tuple(1 << k for k in range(18, 29, 2))  # words to copy
-RULES = "counts that differ", "faster than this machine copies", "missing"
+READING = "naive", "column_block"  # methods that read every nonzero, four bytes, at least once
+NOISE = 1.1  # how many times as long as the whole a part may seem: both are medians
+SLACK = 2  # how many times as fast as the ceilings a kernel may be: a copy reads and writes
+TEXTS = ("gpu_name", "gpu_driver", "cpu", "system", "python", "numba", "tcgpu", "date")  # that a record has
 
 
 class OutOfTime(Exception):
@@ -62,16 +70,17 @@ def reproduce(path, *, engine, minutes, most=1.0, repeats=3, show=True):
     there = {(row["suite"], row["item"]) for row in rows}
     if most == 1:
         fetch_graphs(time.monotonic() + 60 * minutes * FETCHING)
-    items = {suite: papers.SUITES[suite][0](most) for suite in WEIGHTS if suite != "cache" or engine == "gpu"}
+    items = {suite: SUITES[suite][0](most) for suite in suites_of(engine)}
     left = [(suite, k) for suite in items for k in range(len(items[suite])) if (suite, k) not in there]
     weights = [WEIGHTS[suite] / len(items[suite]) for suite, _ in left]
     with runtime.using(engine), progress(show, len(left), "reproducing") as bar:
         if (CEILING, 0) not in there:
-            rows.append({"suite": CEILING, "item": 0} | ceilings() | facts(engine))
+            rows.append({"suite": CEILING, "item": 0, "engine": engine} | ceilings() | facts(engine))
         for k, (suite, item) in enumerate(left):
             now = time.monotonic()
             seconds = max(0, end - now) * weights[k] / sum(weights[k:])
-            found = sized(suite, items[suite][item], engine, repeats, most, seconds)
+            compiling = min(COMPILING, max(0, end - now) * PATIENCE)
+            found = sized(suite, items[suite][item], engine, repeats, most, seconds, compiling)
             rows += ({"suite": suite, "item": item} | row | facts(row.get("engine", engine)) for row in found)
             rows.write_csv(path)
             bar.add(1)
@@ -93,14 +102,17 @@ def facts(engine):
     return measurement.machine("cpu") | {"gpu_name": "CUDA simulator", "gpu_kind": "software"}
 
 
-def sized(suite, item, engine, repeats, most, seconds):
-    """The rows of an item on the largest graph that the time allows; one with the reason if it can't be measured."""
-    measure, share, found, reason = papers.SUITES[suite][1], most * FIRST, Rows(), LATE
+def sized(suite, item, engine, repeats, most, seconds, compiling):
+    """The rows of an item on the largest graph that the time allows; one with the reason if it can't be measured.
+
+    compiling: how many seconds the first run may take, if that is more.
+    """
+    measure, share, found, reason = SUITES[suite][1], most * FIRST, Rows(), LATE
     end = time.monotonic() + seconds
     while True:
         begin, rows, compiled = time.monotonic(), Rows(), bool(found)
         try:
-            with watched(partial(stop, end if compiled else max(end, begin + COMPILING))):
+            with watched(partial(stop, end if compiled else max(end, begin + compiling))):
                 rows = measure(item, engine=engine, repeats=repeats if compiled else 1, share=share)
         except GraphError as error:  # as a rule, there is no graph of the kind that is so small
             reason = str(error)
@@ -125,6 +137,22 @@ def sized(suite, item, engine, repeats, most, seconds):
             break
         share *= growth
     return found or Rows([{"scaled": share, "refused": " ".join(reason.split())}])
+
+
+def suites_of(engine):
+    """The suites that an engine has, in the order of the run."""
+    return [suite for suite in WEIGHTS if suite != "cache" or engine == "gpu"]
+
+
+def stream(name, *, engine, repeats, share):
+    """TriCore's streaming: a graph of the ladder through limited memory of the device, as `streaming.py` has it."""
+    raw = generate.edges("rmat", **papers.scaled(papers.LADDER_GRAPHS[name], share))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = streaming.measured(name, as_graph(raw).ordered("degree"), Path(folder, "graph"), repeats, [])
+        return Rows(row | {"order": "degree"} for row in rows)
+
+
+SUITES = papers.SUITES | {"streaming": (lambda share: ["rmat20"], stream)}
 
 
 def stop(end, _):
@@ -178,6 +206,77 @@ def fastest(work):
     return min([runtime.elapsed_ms(work, lambda: None) for _ in range(11)][1:])
 
 
+# ------------------------------------------------------------------------------------------------------------ the check
+
+
+def faults(rows):
+    """What is wrong with a record that is to be added to `data/reproduced`, as sentences."""
+    first = rows[0] if rows else {}
+    if first.get("suite") != CEILING or not all(first.get(key) for key in TEXTS):
+        yield f"its first row is not of suite {CEILING!r}, with {', '.join(TEXTS)}"
+        return
+    if first.get("gpu_kind") == "software" or first["engine"] not in ("gpu", "webgpu"):
+        yield f"software made it: {first['gpu_name']}"
+    if str(first["tcgpu"]).endswith("+"):
+        yield f"changed files made it, of revision {first['tcgpu']}"
+    if len({(row["gpu_name"], row["tcgpu"]) for row in rows if row.get("gpu_name")}) > 1:
+        yield "it is of several GPUs or revisions"
+    there = {(row["suite"], row["item"]) for row in rows if row.get("refused") != LATE}
+    for suite in suites_of(first["engine"]):
+        many = len(papers.GRAPH500) if suite in ("table1", "truss3") else len(SUITES[suite][0](1))
+        lacking = [str(item) for item in range(many) if (suite, item) not in there]
+        if lacking:
+            yield f"rows are missing: {suite} {', '.join(lacking)}"
+    known = {
+        (name, row["edges"]): row["triangles"]
+        for graphs in records.counts().values()
+        for name, found in graphs.items()
+        for row in found
+    }
+    counted = {}
+    for place, row in enumerate(rows, 2):  # as an editor counts the lines
+        if row.get("wrong"):
+            yield f"line {place}: {row['wrong']}"
+        elif row["suite"] != CEILING and not row.get("refused"):
+            yield from (f"line {place}: {said}" for said in faults_of_row(row, first))
+        name = row.get("graph"), row.get("edges")
+        for what, key in (("triangles", name), ("kept", (*name, row.get("k")))):
+            count = row.get(what, "")
+            if count != "" and count != counted.setdefault((row["suite"], row["item"], what, key), count):
+                yield f"line {place}: counts of {row['graph']} differ"
+        if row.get("triangles", "") not in ("", known.get(name, row.get("triangles"))):
+            yield f"line {place}: {row['graph']} has {known[name]:,} triangles, not {row['triangles']:,}"
+
+
+def faults_of_row(row, first):
+    """What is impossible in a row with times."""
+    ms = [row.get(f"{what}_ms", "") for what in ("kernel", "process", "total")]
+    ms = [each for each in ms if each != ""]
+    if not ms or not all(isinstance(each, (int, float)) and 0 < each < math.inf for each in ms):
+        yield "it has no times"
+    elif any(whole * NOISE < part for part, whole in pairwise(ms)):
+        yield f"parts take longer than the whole: {', '.join(f'{each:g}' for each in ms)} ms"
+    elif row["engine"] == first["engine"] and row.get("kernel_ms", "") != "":
+        if 1e3 * row["kernel_ms"] * SLACK < first["launch_us"]:
+            yield f"{row['kernel_ms']:g} ms are less than a launch takes, {first['launch_us']:g} microseconds"
+        bytes_read = 4 * row["edges"] if row.get("method") in READING else 0
+        if bytes_read > SLACK * first["copy_bytes_per_second"] * row["kernel_ms"] * 1e-3:
+            yield f"{row['kernel_ms']:g} ms: faster than the columns can be read"
+
+
+def check(paths):
+    """Print what is wrong with the records; returns how many have faults."""
+    wrong = 0
+    for path in paths:
+        try:
+            said = list(faults(Rows.read_csv(path)))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            said = [f"it is no record: {type(error).__name__}: {error}"]
+        print(*(f"{path}: {each}" for each in said or ["no faults"]), sep="\n")
+        wrong += bool(said)
+    return wrong
+
+
 # ----------------------------------------------------------------------------------------------------------------- main
 
 
@@ -209,20 +308,27 @@ def main(argv=None):
     parser.add_argument("--engine", metavar="E", help="gpu, webgpu or sim; default: the GPU that is here")
     parser.add_argument("--most", metavar="X", type=float, default=1.0, help="the largest graphs, of their full size")
     parser.add_argument("--into", metavar="FOLDER", type=Path, default=Path("reproduced"), help="default: reproduced")
+    parser.add_argument("--check", metavar="FILE", type=Path, nargs="+", help="say what is wrong with records")
     arguments = parser.parse_args(argv)
+    if arguments.check:
+        return min(1, check(arguments.check))
     if not arguments.minutes > 0 or not 0 < arguments.most <= 1:
         parser.error("--minutes is above 0, and --most above 0 and at most 1")
     try:
         engine = chosen_engine(arguments.engine)
         path = arguments.into / record_name(engine)
-        reproduce(path, engine=engine, minutes=arguments.minutes, most=arguments.most)
+        code = 0
+        try:
+            reproduce(path, engine=engine, minutes=arguments.minutes, most=arguments.most)
+        except KeyboardInterrupt:
+            print("\nstopped; the same command goes on from here", file=sys.stderr)
+            code = 130
     except TcgpuError as error:
         parser.error(str(error))
-    except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here", file=sys.stderr)
-        return 130
-    print(f"written to {path}", file=sys.stderr)
-    return 0
+    if path.exists():
+        verdict_page.write(Rows.read_csv(path), arguments.into / "index.html")
+        print(f"written to {path} and {arguments.into / 'index.html'}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":
