@@ -409,6 +409,8 @@ def levels_graph(what, share):
     There each has 10 neighbours in the mean, and one edge in ten leads anywhere.
     """
     if isinstance(what, str):
+        if what not in {entry.name for entry in datasets.here()}:
+            raise GraphError(f"{what} is not on this machine; `tcgpu fetch {what}` downloads it")
         return datasets.load(what)
     generator, size = what if isinstance(what, tuple) else ("watts_strogatz", {"n": what, "k": 10, "rewired": 0.1})
     graph = as_graph(GENERATORS[generator](**scaled(size, share, least=12)))

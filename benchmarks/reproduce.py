@@ -43,11 +43,12 @@ WEIGHTS = {"report": 4, "sweep": 3, "table1": 2, "levels": 2, "lengths": 1, "tri
 FIRST = 1 / 256  # the size of the first graph of an item, as a share of the largest
 GROWTH = 16  # how many times as large the next one is at most
 POWER = 1.5  # time grows with the size to this power at most, by estimate
-FETCHING = 0.2  # of the time, for downloads
+FETCHING, FETCHED = 0.2, 5_000_000  # of the time, for downloads; edges of a graph of Table I at most
 COMPILING, PATIENCE = 60, 0.1  # what the first run of an item may take: seconds, and of the time that is left
 LATE = "the time was over before its smallest graph was measured"
 CEILING = "ceiling"  # the suite of the row with the machine's own limits
 COPIES = tuple(1 << k for k in range(18, 29, 2))  # words to copy
+BLOCKS, THREADS = 1024, 256  # of the copy, at most
 READING = "naive", "column_block"  # methods that read every nonzero, four bytes, at least once
 NOISE = 1.1  # how many times as long as the whole a part may seem: both are medians
 SLACK = 2  # how many times as fast as the ceilings a kernel may be: a copy reads and writes
@@ -165,8 +166,9 @@ def fetch_graphs(end):
     """Download the graphs of the report and of Table I until this time, or until a download fails; the rest are
     generated graphs of their class, and the record says so."""
     there = {entry.name for entry in datasets.here()}
-    snap = sorted((entry for entry in datasets.catalogue() if "SNAP" in entry.source), key=lambda entry: entry.edges)
-    for name in (name for name in (*papers.REPORT, *(entry.name for entry in snap)) if name not in there):
+    snap = [entry for entry in datasets.catalogue() if "SNAP" in entry.source and entry.edges <= FETCHED]
+    names = *papers.REPORT, *(entry.name for entry in sorted(snap, key=lambda entry: entry.edges))
+    for name in (name for name in names if name not in there):
         if time.monotonic() > end:
             return
         try:
@@ -192,11 +194,16 @@ def copy(source, target):
 def ceilings():
     """The machine's own limits: bytes read and written a second by the fastest copy, and microseconds of a launch."""
     best, small = 0.0, [runtime.device_array(1, np.int32, 0) for _ in range(2)]
-    for words in COPIES[: 1 if runtime.engine() == "sim" else None]:
+    for words in COPIES if runtime.engine() != "sim" else (THREADS,):
         if 16 * words > runtime.memory_free():
             break
         source, target = (runtime.device_array(words, np.int32, 0) for _ in range(2))
-        best = max(best, 8e3 * words / fastest(lambda a=source, b=target: copy.launch(1024, 256, a, b)))
+        best = max(
+            best,
+            8e3
+            * words
+            / fastest(lambda a=source, b=target: copy.launch(min(BLOCKS, len(a) // THREADS), THREADS, a, b)),
+        )
     launch = fastest(lambda: copy.launch(1, 32, *small))
     return {"copy_bytes_per_second": round(best), "launch_us": round(1e3 * launch, 3)}
 
@@ -324,7 +331,8 @@ def main(argv=None):
             print("\nstopped; the same command goes on from here", file=sys.stderr)
             code = 130
     except TcgpuError as error:
-        parser.error(str(error))
+        print(f"reproduce: {error}", file=sys.stderr)
+        return 2
     if path.exists():
         verdict_page.write(Rows.read_csv(path), arguments.into / "index.html")
         print(f"written to {path} and {arguments.into / 'index.html'}", file=sys.stderr)

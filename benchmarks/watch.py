@@ -169,8 +169,10 @@ UNWATCHED = {  # script -> why it is no suite
     "divided.py": "ends with an error where there is one GPU",
     "kinds.py": "graphs for others",
     "probes.py": "launches for trace.py",
+    "reproduce.py": "suites of papers.py, as large as the time allows",
     "t4.py": "estimates, not times",
     "trace.py": "counters, not times",
+    "verdict_page.py": "the page of reproduce.py",
     "watch.py": "this script",
 }
 
