@@ -198,13 +198,9 @@ def ceilings():
         if 16 * words > runtime.memory_free():
             break
         source, target = (runtime.device_array(words, np.int32, 0) for _ in range(2))
-        best = max(
-            best,
-            8e3
-            * words
-            / fastest(lambda a=source, b=target: copy.launch(min(BLOCKS, len(a) // THREADS), THREADS, a, b)),
-        )
-    launch = fastest(lambda: copy.launch(1, 32, *small))
+        shape = min(BLOCKS, words // THREADS), THREADS
+        best = max(best, 8e3 * words / fastest(partial(copy.launch, *shape, source, target)))
+    launch = fastest(partial(copy.launch, 1, 32, *small))
     return {"copy_bytes_per_second": round(best), "launch_us": round(1e3 * launch, 3)}
 
 

@@ -1,11 +1,9 @@
 """benchmarks/reproduce.py: what it does with the time, what it keeps, which records it refuses, and its page."""
 
-import functools
 import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from chromium import CHROMIUM
@@ -19,7 +17,7 @@ from tcgpu.records import Rows
 pytestmark = [pytest.mark.full, pytest.mark.sim]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def reproduce(load_benchmark):
     return load_benchmark("reproduce")
 
@@ -119,7 +117,6 @@ def test_a_wrong_count_is_recorded_as_such(items):
 # ------------------------------------------------------------------------------------------------------------ a record
 
 
-@functools.cache
 def small_record(reproduce, engine, path):
     """The record of a reduced run: a graph of the report, two of the sweep and two lengths of columns."""
     papers = reproduce.papers
@@ -128,7 +125,7 @@ def small_record(reproduce, engine, path):
         patch.setattr(papers, "SWEEP", (2, 8))
         patch.setattr(papers, "LENGTHS", (4,))
         patch.setattr(reproduce, "WEIGHTS", dict.fromkeys(("report", "sweep", "lengths"), 1))
-        return reproduce.reproduce(Path(path), engine=engine, minutes=0.2, most=2**-14, repeats=1, show=False)
+        return reproduce.reproduce(path, engine=engine, minutes=0.2, most=2**-14, repeats=1, show=False)
 
 
 def test_a_software_device_makes_a_record_that_says_so(reproduce, tmp_path):
@@ -137,21 +134,27 @@ def test_a_software_device_makes_a_record_that_says_so(reproduce, tmp_path):
         pytest.skip(reason)
     rows = small_record(reproduce, "webgpu", tmp_path / "x.csv")
     assert {row["suite"] for row in rows} == {"ceiling", "report", "sweep", "lengths"}
-    assert {row["engine"] for row in rows} == {"webgpu"} and rows[0]["launch_us"] > 0 < rows[0]["copy_bytes_per_second"]
+    assert rows[0]["launch_us"] > 0 < rows[0]["copy_bytes_per_second"]
+    measured = [row for row in rows if "refused" not in row]  # on a busy machine some are too late
+    assert {row["engine"] for row in measured} == {"webgpu"} and "report" in {row["suite"] for row in measured}
     if rows[0]["gpu_kind"] == "software":
         assert any(said.startswith("software made it") for said in reproduce.faults(rows))
 
 
+@pytest.fixture(scope="module")
+def of_simulator(reproduce, tmp_path_factory):
+    return small_record(reproduce, "sim", tmp_path_factory.mktemp("record") / "x.csv")
+
+
 @pytest.fixture
-def sound(reproduce, monkeypatch, tmp_path):
+def sound(reproduce, of_simulator, monkeypatch):
     """A record of the simulator, as if a GPU had made it, and all that is asked for were in it."""
-    rows = small_record(reproduce, "sim", tmp_path / "x.csv")
     monkeypatch.setattr(reproduce, "WEIGHTS", dict.fromkeys(("report", "sweep", "lengths"), 1))
     counts = {"report": 1, "sweep": 2, "lengths": 1}
     suites = {suite: (lambda share, n=n: list(range(n)), None) for suite, n in counts.items()}
     monkeypatch.setattr(reproduce, "SUITES", suites)
     gpu = {"engine": "gpu", "gpu_kind": "", "gpu_name": "GPU X", "gpu_driver": "1", "tcgpu": "0.3 abc"}
-    return Rows(dict(row) | gpu for row in rows)
+    return Rows(row | gpu for row in of_simulator)
 
 
 def test_a_sound_record_has_no_faults(reproduce, sound, tmp_path, capsys):
@@ -187,15 +190,11 @@ def test_what_cannot_be_is_refused(reproduce, sound, of, change, said):
     assert any(re.search(said, fault) for fault in reproduce.faults(sound)), list(reproduce.faults(sound))
 
 
-def test_a_count_that_is_not_ours_is_refused(reproduce, sound):
-    ours = next(row for row in records.reference("sweep") if row["triangles"] != "")
-    suite = next(row for row in sound if row["suite"] == "sweep")
+def test_a_count_that_is_not_ours_is_refused(reproduce, sound, monkeypatch):
     known = {"graph": "auto class", "edges": 1}
-    graphs = {"GPU": {"auto class": Rows([known | {"triangles": 5}])}}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "counts", lambda: graphs)
-        suite |= known | {"triangles": 6}
-        assert any("auto class has 5 triangles, not 6" in said for said in reproduce.faults(sound)), ours
+    monkeypatch.setattr(records, "counts", lambda: {"GPU": {"auto class": Rows([known | {"triangles": 5}])}})
+    next(row for row in sound if row["suite"] == "sweep").update(known | {"triangles": 6})
+    assert any("auto class has 5 triangles, not 6" in said for said in reproduce.faults(sound))
 
 
 def test_a_contributed_record_is_found_beside_ours_and_never_in_place_of_it(tmp_path, monkeypatch, sound):
@@ -204,7 +203,7 @@ def test_a_contributed_record_is_found_beside_ours_and_never_in_place_of_it(tmp_
     own.write_csv(tmp_path / "measured" / "sweep-y.csv")
     sound.write_csv(tmp_path / "reproduced" / "gpu-x.csv")
     Rows(row | {"gpu_name": "GPU Y"} for row in sound).write_csv(tmp_path / "reproduced" / "gpu-y.csv")
-    monkeypatch.setattr(records, "data_path", lambda *parts: tmp_path.joinpath(*parts[1:]))
+    monkeypatch.setattr(records, "data_path", lambda *parts: tmp_path.joinpath(*parts))
     found = records.records("sweep")
     assert found["GPU Y"] == own and {row["suite"] for row in found["GPU X"]} == {"sweep"}
     assert "auto class" in records.counts()["GPU X"]
@@ -266,5 +265,5 @@ def test_the_page_fits_a_telephone_in_both_themes(reproduce, sound, chromium, tm
         assert page.evaluate("document.documentElement.scrollWidth") == 390 and errors == []
         color = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert color == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 29)"}[scheme]
-        assert page.locator("#I44 ~ div .bar").first.is_visible()
+        assert page.locator("#I50 ~ div .bar").first.is_visible()
         browser.close()

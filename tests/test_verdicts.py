@@ -68,10 +68,8 @@ def test_what_an_h200_reverses_is_known_to_differ(found):
 
 def test_figures_are_those_of_the_records(found):
     table = {row["graph"]: row for row in measured.report_table(records.reference("report"))}
-    assert (
-        found["I44"]["here"] == verdicts.number(table["delaunay_n22"]["speedup"])
-        and found["I44"]["published"] == "0.41"
-    )
+    here = verdicts.number(table["delaunay_n22"]["speedup"])
+    assert (found["I44"]["published"], found["I44"]["here"]) == ("0.41", here)
     assert (found["C18"]["published"], found["C18"]["verdict"]) == ("362 to 512", HOLDS)
 
 
@@ -86,7 +84,5 @@ def test_times_of_smaller_graphs_are_scaled_to_the_published_edges():
 
 def test_an_empty_record_measures_nothing_but_what_is_computed():
     table = verdicts.table(Rows([{"suite": "ceiling", "gpu_compute_capability": ""}]))
-    measurable = {row["id"] for row in table if row["verdict"] != MISSING}
-    assert measurable and all(
-        name.startswith("C") and CHARTED[name]["kind"] in ("table", "number") for name in measurable
-    )
+    measurable = [row["id"] for row in table if row["verdict"] != MISSING]
+    assert len(measurable) > 10 and {CHARTED[name]["kind"] for name in measurable} == {"table", "number"}
