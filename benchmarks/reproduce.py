@@ -49,6 +49,7 @@ LATE = "the time was over before its smallest graph was measured"
 CEILING = "ceiling"  # the suite of the row with the machine's own limits
 COPIES = tuple(1 << k for k in range(18, 29, 2))  # words to copy
 BLOCKS, THREADS = 1024, 256  # of the copy, at most
+COPYING_MS = 5  # a copy that takes longer is the last
 READING = "naive", "column_block"  # methods that read every nonzero, four bytes, at least once
 NOISE = 1.1  # how many times as long as the whole a part may seem: both are medians
 SLACK = 2  # how many times as fast as the ceilings a kernel may be: a copy reads and writes
@@ -199,7 +200,10 @@ def ceilings():
             break
         source, target = (runtime.device_array(words, np.int32, 0) for _ in range(2))
         shape = min(BLOCKS, words // THREADS), THREADS
-        best = max(best, 8e3 * words / fastest(partial(copy.launch, *shape, source, target)))
+        ms = fastest(partial(copy.launch, *shape, source, target))
+        best = max(best, 8e3 * words / ms)
+        if ms > COPYING_MS:
+            break
     launch = fastest(partial(copy.launch, 1, 32, *small))
     return {"copy_bytes_per_second": round(best), "launch_us": round(1e3 * launch, 3)}
 
