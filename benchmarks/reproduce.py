@@ -53,7 +53,7 @@ COPYING_MS = 5  # a copy that takes longer is the last
 READING = "naive", "column_block"  # methods that read every nonzero, four bytes, at least once
 NOISE = 1.1  # how many times as long as the whole a part may seem: both are medians
 SLACK = 2  # how many times as fast as the ceilings a kernel may be: a copy reads and writes
-TEXTS = ("gpu_name", "gpu_driver", "cpu", "system", "python", "numba", "tcgpu", "date")  # that a record has
+TEXTS = ("gpu_name", "cpu", "system", "python", "numba", "tcgpu", "date")  # that a record has
 
 
 class OutOfTime(Exception):

@@ -172,7 +172,7 @@ def test_a_sound_record_has_no_faults(reproduce, sound, tmp_path, capsys):
     [
         (0, {"gpu_kind": "software"}, "software made it: GPU X"),
         (0, {"tcgpu": "0.3 abc+"}, "changed files made it"),
-        (0, {"gpu_driver": ""}, "its first row is not of suite 'ceiling'"),
+        (0, {"cpu": ""}, "its first row is not of suite 'ceiling'"),
         (2, {"gpu_name": "GPU Y"}, "several GPUs"),
         (2, {"triangles": 1}, "counts of .* differ"),
         (2, {"kernel_ms": 1e-9}, "less than a launch takes"),
