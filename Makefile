@@ -2,7 +2,7 @@
 # path with spaces, and nothing here needs more than GNU make 3.81, a POSIX shell and Python.
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test report site notebooks dist clean
+.PHONY: help lab test reproduce report site notebooks dist clean
 .SUFFIXES:
 
 PY := .venv/bin/python
@@ -32,6 +32,9 @@ lab: .venv/lab ## open JupyterLab at the first notebook; LAB="--port=9000" passe
 
 test: .venv/test ## run the tests that this machine can; PARTS="core notebooks" runs some of them, FULL=1 all combinations, too
 	@$(PY) tests/suite.py $(PARTS)
+
+reproduce: .venv/lab ## measure the papers again on this GPU, at most 15 minutes, into reproduced/; REPRODUCE="--minutes 5" passes options on
+	@$(PY) benchmarks/reproduce.py $(REPRODUCE)
 
 report: .venv/site ## run every notebook and write a site into report/; REPORT=--stored runs none
 	@$(PY) docs/site/build.py $(REPORT)

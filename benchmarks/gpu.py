@@ -14,7 +14,7 @@ A row a graph:
     columns_ms         the time to read the columns once at the bandwidth of a copy, which is measured, too
 
 A row a kernel: its time alone, after the kernels before it have run, and hardware counters where `ncu` can read
-them. And a ladder on one graph: other methods, and `adaptive` without its ideas, one by one.
+them.
 
 A row for each launch on the way from raw edges on the device to the count: when it began and ended, by events before
 and after it, which lengthen the whole by some microseconds each. Between launches the device waits for the host, or
@@ -22,13 +22,11 @@ does what CuPy launches.
 
     python benchmarks/gpu.py [--graph NAME ...] [--repeats 7] [--into FOLDER]
 
-Written to gpu-GPU.csv, kernels-GPU.csv, timeline-GPU.csv and ladder-GPU.csv in the folder; rows of other graphs that
-are there stay.
+Written to gpu-GPU.csv, kernels-GPU.csv and timeline-GPU.csv in the folder; rows of other graphs that are there stay.
 """
 
 import argparse
 import csv
-import json
 import shutil
 import statistics
 import subprocess
@@ -83,26 +81,6 @@ NCU = ("ncu", "--csv", "--page", "raw", "--print-units", "base", "--kernel-name-
        "--clock-control", "none", "--cache-control", "none", "--profile-from-start", "off")  # fmt: skip
 PATIENCE = 240  # seconds that ncu may take
 
-SLOW = 1 << 25  # edges from which on a skewed graph in natural order takes some methods seconds
-NO_CROWD = {"crowd": 2**30}
-LADDER = (  # what is new, method, order, knobs
-    ("two pointers", "naive", "natural", {}),
-    ("degree order", "naive", "degree", {}),
-    ("bits in global memory", "bitmap", "natural", {}),
-    ("bits in global memory", "bitmap", "degree", {}),
-    ("four bitmaps", "bitmap_auto", "natural", {}),
-    ("four bitmaps", "bitmap_auto", "degree", {}),
-    ("hash tables and short merges", "adaptive", "degree", {"near": 0}),  # as the record calls it: merges alone now
-    ("in-edges: windows of bits, 16 bits a look-up", "adaptive", "degree", {"hubs": 0} | NO_CROWD),
-    ("bytes for crowds", "adaptive", "degree", {"hubs": 0}),
-    ("hubs: word and word", "adaptive", "degree", {}),
-    ("hubs, no bytes", "adaptive", "degree", NO_CROWD),
-    ("a quarter of the hubs", "adaptive", "degree", {"hubs": 2048}),
-    ("half of the hubs", "adaptive", "degree", {"hubs": 4096}),
-    ("hubs for every column", "adaptive", "degree", {"heavy": 0}),
-    ("half of the near vertices", "adaptive", "degree", {"near": 32767}),
-)
-
 
 def cliques(n=434_102, count=60_000, largest=400, seed=3):
     """Overlapping cliques: sizes by Zipf's law, each takes its vertices from a range four times its size."""
@@ -127,7 +105,6 @@ GRAPHS = {  # name -> raw edges; R-MAT as it is drawn, and as graph500 has it, p
     "graph500-scale24-ef16": lambda: generate.edges("rmat", 24),
     "graph500-scale25-ef16": lambda: generate.edges("rmat", 25),
 }
-OF_LADDER = ("rmat20", "rmat22")
 
 
 def measured(name, u, v, n, repeats, bandwidth):
@@ -394,31 +371,6 @@ def timeline_rows(row, raw, repeats):
         }
 
 
-# -------------------------------------------------------------------------------------------------------------- ladder
-
-
-def ladder_rows(row, raw, repeats):
-    """A row for each step of the LADDER on the graph of these raw edges, whose count is in `row`."""
-    graphs = {order: DeviceGraph.from_edges(*raw, order=order).to_graph() for order in ("natural", "degree")}
-    for idea, name, order, knobs in LADDER:
-        if order == "natural" and row["edges"] >= SLOW:
-            continue
-        plan = METHODS[name].plan(graphs[order], **knobs)
-        if plan.count() != row["triangles"]:
-            raise SystemExit(f"{name} does not find the {row['triangles']:,} triangles of {row['graph']}")
-        ms = kernel_times(plan, repeats)
-        yield {
-            **{key: row[key] for key in ("graph", "vertices", "edges", "triangles", "engine")},
-            "idea": idea,
-            "method": name,
-            "order": order,
-            "knobs": json.dumps(knobs),
-            "kernel_ms": round(statistics.median(ms), 4),
-            "kernel_ms_spread": round(max(ms) - min(ms), 4),
-            "repeats": repeats,
-        }
-
-
 # ---------------------------------------------------------------------------------------------------------------- main
 
 
@@ -443,7 +395,7 @@ def main():
     if arguments.profile:
         return
     machine, bandwidth = measurement.machine("gpu"), copy_bandwidth()
-    graphs, kernels, timeline, ladder = (records.Rows() for _ in range(4))
+    graphs, kernels, timeline = (records.Rows() for _ in range(3))
     print(f"{'graph':<24}" + "".join(f"{key:>16}" for key in TIMES))
     for name in GRAPHS:
         if arguments.graph and not any(part.lower() in name.lower() for part in arguments.graph):
@@ -456,14 +408,12 @@ def main():
         kernels += [kernel | machine for kernel in kernel_rows(row, graph, min(5, repeats))]
         if u.size < LARGE:
             timeline += [launch | machine for launch in timeline_rows(row, (u, v, n), repeats)]
-        if name in OF_LADDER:
-            ladder += [rung | machine for rung in ladder_rows(row, (u, v, n), min(3, repeats))]
         del u, v, graph
     small = [row["graph"] for row in graphs if row["records"] < LARGE]
     reason = small and add_counters(small, kernels)
     if reason:
         print(f"no hardware counters: {reason}")
-    for kind, rows in (("gpu", graphs), ("kernels", kernels), ("timeline", timeline), ("ladder", ladder)):
+    for kind, rows in (("gpu", graphs), ("kernels", kernels), ("timeline", timeline)):
         if rows and arguments.into:
             keep(Path(arguments.into, records.record_path(kind, rows).name), rows)
 

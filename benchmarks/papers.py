@@ -10,6 +10,7 @@
     levels    Chatterjee et al.'s figures, beside one native thread
     lengths   merges and searches by the lengths of an edge's two columns
     tricore   TriCore's kernel and its baselines on R-MAT graphs
+    ladder    `adaptive` without its ideas, and with one after the other
     webgpu    the kernels by CUDA and by WebGPU on one GPU
     published the methods as their papers have them beside ours, on graphs of the papers
 
@@ -27,7 +28,7 @@ import json
 import math
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import combinations_with_replacement
@@ -36,7 +37,7 @@ from pathlib import Path
 import tcgpu
 from tcgpu import cpu, datasets
 from tcgpu.built_in import K_TRUSS
-from tcgpu.errors import GraphError, TcgpuError
+from tcgpu.errors import GraphError, KernelError, TcgpuError
 from tcgpu.generators import GENERATORS
 from tcgpu.generators import edges as drawn_edges
 from tcgpu.graph import Graph, as_graph
@@ -46,6 +47,7 @@ from tcgpu.kernels.chatterjee import levels
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.measurement import (
     REPEATS,
+    check_agreement,
     common_result,
     machine,
     measure,
@@ -55,7 +57,7 @@ from tcgpu.measurement import (
     settings_of,
     timed_runs,
 )
-from tcgpu.progress import underway
+from tcgpu.progress import part, underway
 from tcgpu.records import Rows, fitting_columns, record_path
 from tcgpu.registry import METHODS, choose, engine_of, on_engine
 
@@ -105,11 +107,12 @@ TRUSSES = (
 TRUSS_METHODS = (K_TRUSS, k_truss.METHOD)
 TRUSS_KS = (3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50, 75, 100)
 
-# Chatterjee et al., by figure: how many vertices, which settings, and whether to time a native thread, too. Their
-# graphs of up to 1,200 vertices are not published: small worlds stand for them. Of SNAP's graphs they name none.
+# Chatterjee et al., by figure: how many vertices or which graph, which settings, and whether to time a native thread,
+# too. Their graphs of up to 1,200 vertices are not published: small worlds stand for them. Of SNAP's they name none.
+LEVELS_SNAP = ("as20000102", "ca-GrQc", "p2p-Gnutella04", "ca-HepPh", "ca-AstroPh", "ca-CondMat")
 LEVELS = (
     ("10", (200, 400, 600, 800, 1000, 1200), ({},), True),
-    ("11", (5_000, 10_000, 15_000, 20_000, 25_000), ({},), True),
+    ("11", (5_000, 10_000, 15_000, 20_000, 25_000, *LEVELS_SNAP), ({},), True),
     ("12", (200, 400, 600, 800, 1000, 1200),
      [{"memory": "global", "arrangement": arrangement} for arrangement in ("one", "redundant")], False),
     ("approaches", (400,), [{"approach": approach} for approach in "ABCD"], False),
@@ -118,7 +121,6 @@ LEVELS = (
      [{"schedule": order, "piece": 2**62, "threads": 1024, "blocks": 132} for order in ("longest", "given")], False),
     ("skip", (1000, 25_000), ({"skip": True},), False),
 )  # fmt: skip
-LEVELS_SNAP = ("as20000102", "ca-GrQc", "p2p-Gnutella04", "ca-HepPh", "ca-AstroPh", "ca-CondMat")
 LEVELS_NATIVE = 500_000_000  # combinations: of more, the native thread tests a share
 
 # TriCore: lengths of columns; how many edges look up two of them follows from a number of rows in all, within limits.
@@ -130,6 +132,28 @@ TRICORE = (
     ("rmat20", {"scale": 20, "permuted": False}, ("naive", "adaptive", *LENGTHS_METHODS[1:])),
     ("rmat22", {"scale": 22, "permuted": False}, ("naive", "adaptive", *LENGTHS_METHODS[1:])),
     ("rmat22 of degree 64", {"scale": 22, "edge_factor": 64}, ("adaptive", "merge_path", "warp_search")),
+)
+
+# `adaptive`: the graphs of the ladder, and its rungs. In natural order some methods take seconds on a skewed graph.
+LADDER_GRAPHS = {name: size for name, size, _ in TRICORE[:2]}
+SLOW = 1 << 25  # edges from which on they do
+NO_CROWD = {"crowd": 2**30}
+LADDER = (  # what is new, method, order, knobs
+    ("two pointers", "naive", "natural", {}),
+    ("degree order", "naive", "degree", {}),
+    ("bits in global memory", "bitmap", "natural", {}),
+    ("bits in global memory", "bitmap", "degree", {}),
+    ("four bitmaps", "bitmap_auto", "natural", {}),
+    ("four bitmaps", "bitmap_auto", "degree", {}),
+    ("hash tables and short merges", "adaptive", "degree", {"near": 0}),  # as the record calls it: merges alone now
+    ("in-edges: windows of bits, 16 bits a look-up", "adaptive", "degree", {"hubs": 0} | NO_CROWD),
+    ("bytes for crowds", "adaptive", "degree", {"hubs": 0}),
+    ("hubs: word and word", "adaptive", "degree", {}),
+    ("hubs, no bytes", "adaptive", "degree", NO_CROWD),
+    ("a quarter of the hubs", "adaptive", "degree", {"hubs": 2048}),
+    ("half of the hubs", "adaptive", "degree", {"hubs": 4096}),
+    ("hubs for every column", "adaptive", "degree", {"heavy": 0}),
+    ("half of the near vertices", "adaptive", "degree", {"near": 32767}),
 )
 
 # What kernels take by CUDA and by WebGPU
@@ -166,128 +190,125 @@ TRUSS_VERSIONS = {
 def run(suite, methods=None, *, engine=None, repeats=REPEATS, share=1.0):
     """Measure a suite; returns Rows. methods: names; those of the suite if None. share: of its graphs' size."""
     options = {} if methods is None else {"methods": methods}
-    rows = Rows()
-    for found in SUITES[suite](**options, engine=engine, repeats=repeats, share=share):
-        rows += found
+    items, measured = SUITES[suite]
+    rows, items = Rows(), items(share)
+    for k, item in enumerate(items):
+        with part(k, len(items)):
+            rows += measured(item, **options, engine=engine, repeats=repeats, share=share)
     return rows
 
 
-# Each suite is a generator of the Rows of one graph after the other.
+# Each suite measures one of its items, which is a graph as a rule, and returns Rows; SUITES has the items.
 
 
 # ---------------------------------------------------------------------------------------------------------- the report
 
 
-def report(methods=REPORT_METHODS, *, engine, repeats, share):
-    """The report's table: its four graphs, in natural and in degree order.
+def report(name, methods=REPORT_METHODS, *, engine, repeats, share):
+    """The report's table: one of its four graphs, in natural and in degree order.
 
-    At full size, the matrices that are on this machine. For the others a generated graph of the class, whose name in
-    the record ends with " class"; `made` is the call that made it, empty for a matrix.
+    At full size, the matrix if it is on this machine. Else a generated graph of the class, whose name in the record
+    ends with " class"; `made` is the call that made it, empty for a matrix.
     """
-    matrices = {entry.name for entry in datasets.here()} if share == 1 else ()
-    for name, (generator, size, columns) in REPORT.items():
-        real = name in matrices
-        graph = datasets.load(name) if real else GENERATORS[generator](**scaled(size, share))
-        for order in ORDERS:
-            found = measure(graph, methods, knobs={"columns": columns}, engine=engine, order=order, repeats=repeats,
-                            name=name if real else f"{name} class")  # fmt: skip
-            for row in found:
-                row["made"] = "" if real else graph.name
-            yield found
+    generator, size, columns = REPORT[name]
+    real = share == 1 and name in {entry.name for entry in datasets.here()}
+    graph = datasets.load(name) if real else GENERATORS[generator](**scaled(size, share))
+    rows = Rows()
+    for order in ORDERS:
+        rows += measure(graph, methods, knobs={"columns": columns}, engine=engine, order=order, repeats=repeats,
+                        name=name if real else f"{name} class")  # fmt: skip
+    return Rows(row | {"made": "" if real else graph.name} for row in rows)
 
 
-def sweep(methods=REPORT_METHODS[:3], *, engine, repeats, share):
-    """The report's kernels over nonzeros per column from 1 to 64, at a fixed number of edges, in both orders.
+def sweep(nonzeros, methods=REPORT_METHODS[:3], *, engine, repeats, share):
+    """The report's kernels at so many nonzeros per column, at a fixed number of edges, in both orders.
 
     `column_block` runs with one column at a time, with 27, and with as many as give each thread a nonzero.
     """
-    for nonzeros in SWEEP:
-        graph = GENERATORS["by_nonzeros"](**scaled({"m": SWEEP_EDGES}, share), nonzeros_per_column=nonzeros)
-        knobs = [{"columns": columns} for columns in sorted({1, 27, fitting_columns(nonzeros)})]
-        for order in ORDERS:
-            yield measure(graph, methods, knobs=knobs, engine=engine, order=order, repeats=repeats,
-                          name=f"{nonzeros:g} nonzeros per column")  # fmt: skip
+    graph = GENERATORS["by_nonzeros"](**scaled({"m": SWEEP_EDGES}, share), nonzeros_per_column=nonzeros)
+    knobs = [{"columns": columns} for columns in sorted({1, 27, fitting_columns(nonzeros)})]
+    rows = Rows()
+    for order in ORDERS:
+        rows += measure(graph, methods, knobs=knobs, engine=engine, order=order, repeats=repeats,
+                        name=f"{nonzeros:g} nonzeros per column")  # fmt: skip
+    return rows
 
 
-def cache(methods=REPORT_METHODS[:2], *, engine, repeats, share):
-    """Graphs of the sweep, both kernels in equal launch shapes, while the L1 cache shrinks: the kernels alone.
+def cache(nonzeros, methods=REPORT_METHODS[:2], *, engine, repeats, share):
+    """A graph of the sweep, both kernels in equal launch shapes, while the L1 cache shrinks: the kernels alone.
 
     `shared_percent` in a row is the share of an SM's fast memory that is kept for shared memory and so taken from the
     L1 cache; -1 where the driver chose.
     """
-    for nonzeros in CACHE:
-        graph = GENERATORS["by_nonzeros"](**scaled({"m": SWEEP_EDGES}, share), nonzeros_per_column=nonzeros)
-        about = {"graph": f"{nonzeros:g} nonzeros per column", "vertices": graph.n, "edges": graph.m}
-        about |= {"nonzeros_per_column": round(graph.nonzeros_per_column, 3)}
-        kernels = [step.kernel for method in methods for step in METHODS[method].plan(graph).steps]
-        rows = Rows()
-        try:
-            for percent in SHARED_PERCENT:
-                for kernel in kernels:
-                    kernel.carve_out(percent)
-                for method in methods:
-                    for setting in settings_of(method, list(CACHE_SHAPES)):
-                        row, triangles = best_kernel_time(graph, method, setting, engine, repeats)
-                        found = {"triangles": triangles, "order": "natural", "knobs": json.dumps(setting)}
-                        rows.append(about | {"shared_percent": percent} | found | row)
-        finally:
+    graph = GENERATORS["by_nonzeros"](**scaled({"m": SWEEP_EDGES}, share), nonzeros_per_column=nonzeros)
+    about = {"graph": f"{nonzeros:g} nonzeros per column", "vertices": graph.n, "edges": graph.m}
+    about |= {"nonzeros_per_column": round(graph.nonzeros_per_column, 3)}
+    kernels = [step.kernel for method in methods for step in METHODS[method].plan(graph).steps]
+    rows = Rows()
+    try:
+        for percent in SHARED_PERCENT:
             for kernel in kernels:
-                kernel.carve_out(-1)
-        if len({row["triangles"] for row in rows}) > 1:
-            raise RuntimeError(f"counts differ on {about['graph']}")
-        yield rows
+                kernel.carve_out(percent)
+            for method in methods:
+                for setting in settings_of(method, list(CACHE_SHAPES)):
+                    row, triangles = best_kernel_time(graph, method, setting, engine, repeats)
+                    found = {"triangles": triangles, "order": "natural", "knobs": json.dumps(setting)}
+                    rows.append(about | {"shared_percent": percent} | found | row)
+    finally:
+        for kernel in kernels:
+            kernel.carve_out(-1)
+    check_agreement(rows)
+    return rows
 
 
 # ----------------------------------------------------------------------------------------------------- Bisson & Fatica
 
 
-def table1(methods=(*FOUR, "bitmap_auto"), *, engine, repeats, share):
-    """Table I, in natural order: the graphs in the folder that TCGPU_GRAPHS names, and graph500's.
+def table1(which, methods=(*FOUR, "bitmap_auto"), *, engine, repeats, share):
+    """A graph of Table I, in natural order: see `table1_graph`.
 
     A method is left out where it refuses the graph, or would leave a long column to one thread or warp. Counts are
     checked against the native engine's. A row has the length of the longest column.
     """
-    for name, raw in table1_graphs(share):
-        graph = as_graph(raw)
-        fitting = methods_that_fit(methods, graph, engine)
-        found = measure(raw, fitting, engine=engine, repeats=fewer(repeats, graph.m), name=name)
-        if found[0]["triangles"] != cpu.count(graph):
-            raise RuntimeError(f"{fitting[0]} counts {found[0]['triangles']:,} on {name}, cpu {cpu.count(graph):,}")
-        for row in found:
-            row["longest_column"] = graph.max_column
-        yield found
+    name, raw = table1_graph(which, share)
+    graph = as_graph(raw)
+    fitting = methods_that_fit(methods, graph, engine)
+    found = measure(raw, fitting, engine=engine, repeats=fewer(repeats, graph.m), name=name)
+    if found[0]["triangles"] != cpu.count(graph):
+        raise RuntimeError(f"{fitting[0]} counts {found[0]['triangles']:,} on {name}, cpu {cpu.count(graph):,}")
+    return Rows(row | {"longest_column": graph.max_column} for row in found)
 
 
-def samples(methods=FOUR, *, engine, repeats, share):
-    """The kernels' times alone, on generated graphs of every kind: the best of the repeats."""
-    for generator, size in SAMPLES:
-        try:
-            graph = GENERATORS[generator](**scaled(size, share))
-        except GraphError:  # no graph that small has columns that long
-            continue
-        about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m, "longest_column": graph.max_column}
-        yield Rows(
-            about | best_kernel_time(graph, method, {}, engine, repeats)[0]
-            for method in methods_that_fit(methods, graph, engine)
-        )
+def samples(sample, methods=FOUR, *, engine, repeats, share):
+    """The kernels' times alone, on a generated graph of one of many kinds: the best of the repeats."""
+    generator, size = sample
+    try:
+        graph = GENERATORS[generator](**scaled(size, share))
+    except GraphError:  # no graph that small has columns that long
+        return Rows()
+    about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m, "longest_column": graph.max_column}
+    return Rows(
+        about | best_kernel_time(graph, method, {}, engine, repeats)[0]
+        for method in methods_that_fit(methods, graph, engine)
+    )
 
 
-def truss3(*, engine, repeats, share):
-    """Table I's other half: the 3-trusses of the graphs of `table1`; but for the largest, checked against the native
+def truss3(which, *, engine, repeats, share):
+    """Table I's other half: the 3-truss of a graph of `table1`; but for a large one, checked against the native
     support."""
-    for name, raw in table1_graphs(share):
-        graph = as_graph(raw)
-        found = measure_truss(raw, (3,), engine=engine, repeats=fewer(repeats, graph.m), name=name)
-        in_triangles = int((cpu.support(graph) > 0).sum()) if graph.m < LARGE else found[0]["kept"]
-        if found[0]["kept"] != in_triangles:
-            raise RuntimeError(f"k_truss keeps {found[0]['kept']:,} edges of {name}, in triangles are {in_triangles:,}")
-        yield found
+    name, raw = table1_graph(which, share)
+    graph = as_graph(raw)
+    found = measure_truss(raw, (3,), engine=engine, repeats=fewer(repeats, graph.m), name=name)
+    in_triangles = int((cpu.support(graph) > 0).sum()) if graph.m < LARGE else found[0]["kept"]
+    if found[0]["kept"] != in_triangles:
+        raise RuntimeError(f"k_truss keeps {found[0]['kept']:,} edges of {name}, in triangles are {in_triangles:,}")
+    return found
 
 
-def trusses(*, engine, repeats, share):
+def trusses(sample, *, engine, repeats, share):
     """Figure 5: trusses for k from 3 to 100, of a large graph for each of the four kernels."""
-    for generator, size in TRUSSES:
-        yield measure_truss(GENERATORS[generator](**scaled(size, share)), TRUSS_KS, engine=engine, repeats=repeats)
+    generator, size = sample
+    return measure_truss(GENERATORS[generator](**scaled(size, share)), TRUSS_KS, engine=engine, repeats=repeats)
 
 
 def measure_truss(graph, ks, methods=TRUSS_METHODS, *, engine=None, repeats=REPEATS, name=None):
@@ -320,18 +341,24 @@ def edges_kept(numbers):
     return int((numbers == 0).sum())
 
 
-def table1_graphs(share):
-    """(name, Graph or raw edges) of each graph of Table I.
+def of_table1(share):
+    """The graphs of Table I: scales of graph500, and the names of graphs on this machine.
 
-    share: below 1, smaller scales of graph500, and none of the other graphs that has more than that share of the edges
-    of graph500's largest.
+    Those are of the folder that TCGPU_GRAPHS names, and downloads of Table I, but for graphs that have more than this
+    share of the edges of graph500's largest.
     """
-    for entry in datasets.own():
-        if (entry.edges or 0) <= share * (16 << GRAPH500[-1]):
-            yield entry.name, datasets.load(entry.name)
-    for scale in (scale + round(math.log2(share)) for scale in GRAPH500):
-        if scale >= 1:
-            yield f"graph500-scale{scale}-ef16", drawn_edges("rmat", scale)[:2]
+    own = {entry.name for entry in datasets.own()}
+    there = (entry for entry in datasets.here() if entry.name in own or entry.family == "graph challenge")
+    fitting = (entry.name for entry in there if (entry.edges or 0) <= share * (16 << GRAPH500[-1]))
+    return [scale for scale in GRAPH500 if scale + round(math.log2(share)) >= 1] + list(fitting)
+
+
+def table1_graph(which, share):
+    """The name and the Graph or raw edges of one `of_table1`; share: of the vertices of graph500's."""
+    if isinstance(which, str):
+        return which, datasets.load(which)
+    scale = which + round(math.log2(share))
+    return f"graph500-scale{scale}-ef16", drawn_edges("rmat", scale)[:2]
 
 
 def methods_that_fit(methods, graph, engine):
@@ -352,34 +379,39 @@ def methods_that_fit(methods, graph, engine):
 # --------------------------------------------------------------------------------------------------- Chatterjee et al.
 
 
-def levels_figures(methods=("levels",), *, engine, repeats, share):
-    """Figures 10 to 12, and the other choices in the method: see LEVELS.
+def of_levels(share):
+    """What is measured for Chatterjee et al.'s figures, one size after the other; named graphs only at full size."""
+    every = [(figure, size, settings, beside) for figure, sizes, settings, beside in LEVELS for size in sizes]
+    return [what for what in every if share == 1 or not isinstance(what[1], str)]
+
+
+def levels_figures(what, methods=("levels",), *, engine, repeats, share):
+    """A graph of Figures 10 to 12, or another choice in the method: see LEVELS.
 
     A row has its figure, the number of combinations to test, and in how many chunks of how many vertices at most. A
     native thread that would take long tests only the `share` of them that its row names, counts no triangles, and its
     times are what all would take at that rate.
     """
-    for figure, sizes, settings, beside in LEVELS:
-        graphs = [levels_graph(size, share) for size in sizes]
-        if figure == "11" and share == 1:
-            graphs += [datasets.load(name) for name in LEVELS_SNAP]
-        for graph in graphs:
-            found = measure(graph, methods, knobs=list(settings), engine=engine, repeats=repeats)
-            with on_engine(METHODS["levels"], engine):
-                chunks = levels.split_for_device(graph)
-            if beside:
-                found.append(native_levels(graph, chunks, found[0], repeats))
-            about = {"chunks": len(chunks), "too_large": chunks.too_large, "largest": int(chunks.size.max(initial=0))}
-            for row in found:
-                row |= {"figure": figure, "tests": chunks.total_tests, "share": 1.0} | about | row
-            yield found
+    figure, size, settings, beside = what
+    graph = levels_graph(size, share)
+    found = measure(graph, methods, knobs=list(settings), engine=engine, repeats=repeats)
+    with on_engine(METHODS["levels"], engine):
+        chunks = levels.split_for_device(graph)
+    if beside:
+        found.append(native_levels(graph, chunks, found[0], repeats))
+    about = {"chunks": len(chunks), "too_large": chunks.too_large, "largest": int(chunks.size.max(initial=0))}
+    return Rows({"figure": figure, "tests": chunks.total_tests, "share": 1.0} | about | row for row in found)
 
 
 def levels_graph(what, share):
-    """A graph of `share` times the size: a generator's, or a small world of this many vertices.
+    """A graph of `share` times the size: one of the catalogue, a generator's, or a small world of so many vertices.
 
     There each has 10 neighbours in the mean, and one edge in ten leads anywhere.
     """
+    if isinstance(what, str):
+        if what not in {entry.name for entry in datasets.here()}:
+            raise GraphError(f"{what} is not on this machine; `tcgpu fetch {what}` downloads it")
+        return datasets.load(what)
     generator, size = what if isinstance(what, tuple) else ("watts_strogatz", {"n": what, "k": 10, "rewired": 0.1})
     graph = as_graph(GENERATORS[generator](**scaled(size, share, least=12)))
     graph.name = f"{'small world' if generator == 'watts_strogatz' else generator} {graph.n}"
@@ -421,89 +453,115 @@ def native_levels(graph, chunks, like, repeats):
 # ------------------------------------------------------------------------------------------------------------- TriCore
 
 
-def lengths_of_columns(methods=LENGTHS_METHODS, *, engine, repeats, share):
+def lengths_of_columns(pair, methods=LENGTHS_METHODS, *, engine, repeats, share):
     """The time of an edge by the lengths of its two columns: only the kernels' times, the best of the repeats.
 
     `warp_search` runs without the top of its search tree, too. A row has the number of edges `asking`, which share the
     time, and the lengths `shorter` and `longer` of their columns.
     """
-    for m, n in combinations_with_replacement(LENGTHS, 2):
-        edges = max(1, round(share * min(LENGTHS_EDGES[1], max(LENGTHS_EDGES[0], LENGTHS_ROWS // (m + n)))))
-        graph = lengths.graph(m, n, edges)
-        about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m}
-        about |= {"shorter": m, "longer": n, "asking": lengths.asking(graph)}
-        found, expected = Rows(), cpu.count(graph)
-        for method in methods:
-            for setting in settings_of(method, [{}, {"cached": False}]):
-                row, triangles = best_kernel_time(graph, method, setting, engine, repeats)
-                if triangles != expected:
-                    raise RuntimeError(f"{method} counts {triangles:,} on {graph.name}, cpu {expected:,}")
-                found.append(about | {"triangles": triangles, "knobs": json.dumps(setting)} | row)
-        yield found
+    m, n = pair
+    edges = max(1, round(share * min(LENGTHS_EDGES[1], max(LENGTHS_EDGES[0], LENGTHS_ROWS // (m + n)))))
+    graph = lengths.graph(m, n, edges)
+    about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m}
+    about |= {"shorter": m, "longer": n, "asking": lengths.asking(graph)}
+    found, expected = Rows(), cpu.count(graph)
+    for method in methods:
+        for setting in settings_of(method, [{}, {"cached": False}]):
+            row, triangles = best_kernel_time(graph, method, setting, engine, repeats)
+            if triangles != expected:
+                raise RuntimeError(f"{method} counts {triangles:,} on {graph.name}, cpu {expected:,}")
+            found.append(about | {"triangles": triangles, "knobs": json.dumps(setting)} | row)
+    return found
 
 
-def tricore(methods=None, *, engine, repeats, share):
+def tricore(what, methods=None, *, engine, repeats, share):
     """TriCore's kernel, with and without the top of its search tree, and its baselines, in degree order.
 
-    methods: of those that are run on each graph, which ones; all if None. A row has the amount of work.
+    methods: of those that are run on the graph, which ones; all if None. A row has the amount of work.
     """
-    for name, size, runs in TRICORE:
-        raw = drawn_edges("rmat", **scaled(size, share))
-        chosen = [method for method in runs if methods is None or method in methods]
-        found = measure(raw, chosen, knobs=[{}, {"cached": False}], engine=engine, order="degree",
-                        repeats=fewer(repeats, raw[0].size), name=name)  # fmt: skip
-        work = lengths.work(as_graph(raw).ordered("degree"))
-        for row in found:
-            row |= work
-        yield found
+    name, size, runs = what
+    raw = drawn_edges("rmat", **scaled(size, share))
+    chosen = [method for method in runs if methods is None or method in methods]
+    found = Rows()
+    for method in chosen:
+        with suppress(KernelError):  # of `adaptive`, by WebGPU
+            found += measure(raw, method, knobs=[{}, {"cached": False}], engine=engine, order="degree",
+                             repeats=fewer(repeats, raw[0].size), name=name)  # fmt: skip
+    check_agreement(found)
+    work = lengths.work(as_graph(raw).ordered("degree"))
+    return Rows(row | work for row in found)
+
+
+# ------------------------------------------------------------------------------------------------------------ adaptive
+
+
+def ladder(name, *, engine, repeats, share):
+    """A row for each rung of the LADDER that the engine has, its kernels alone: each is an `idea` more."""
+    graph, rows = GENERATORS["rmat"](**scaled(LADDER_GRAPHS[name], share)), Rows()
+    about = {"graph": name, "vertices": graph.n, "edges": graph.m}
+    for idea, method, order, knobs in LADDER:
+        if (order == "natural" and graph.m >= SLOW) or not methods_that_fit([method], graph, engine):
+            continue
+        with suppress(KernelError):  # of `adaptive`, by WebGPU
+            row, triangles = best_kernel_time(graph, method, knobs, engine, min(3, repeats), order)
+            found = {"triangles": triangles, "idea": idea, "order": order, "knobs": json.dumps(knobs)}
+            rows.append(about | found | row)
+    check_agreement(rows)
+    return rows
 
 
 # --------------------------------------------------------------------------------------------------------------- WebGPU
 
 
-def webgpu(methods=WEBGPU_METHODS, *, engine, repeats, share):
+def webgpu(what, methods=WEBGPU_METHODS, *, engine, repeats, share):
     """The kernels by CUDA and by WebGPU, in the launches that CUDA chooses; or on the `engine` that is named."""
-    for name, call, size in WEBGPU:
-        graph, rows = GENERATORS[call](**scaled(size, share)), Rows()
-        for method in methods_that_fit(methods, graph, engine or "webgpu"):
-            chosen = choose(method)
-            with on_engine(chosen, engine or "gpu"):
-                step = chosen.plan(chosen.prepare(graph)).steps[-1]
-            shape = {"threads": step.threads, "blocks": step.blocks}
-            for each in ("gpu", "webgpu") if engine is None else (engine,):
-                rows += measure(graph, method, knobs=shape, engine=each, repeats=repeats, name=name)
-        yield rows
+    name, call, size = what
+    graph, rows = GENERATORS[call](**scaled(size, share)), Rows()
+    for method in methods_that_fit(methods, graph, engine or "webgpu"):
+        chosen = choose(method)
+        with on_engine(chosen, engine or "gpu"):
+            step = chosen.plan(chosen.prepare(graph)).steps[-1]
+        shape = {"threads": step.threads, "blocks": step.blocks}
+        for each in ("gpu", "webgpu") if engine is None else (engine,):
+            rows += measure(graph, method, knobs=shape, engine=each, repeats=repeats, name=name)
+    return rows
 
 
 # ----------------------------------------------------------------------------------------------------------- published
 
 
-def published(*, engine, repeats, share):
+def published(what, *, engine, repeats, share):
     """What the papers have beside what is ours, each pair in one launch shape: that of the published one.
 
     A row has its `case`, a method and a graph, and its `version`. The trusses are by a block per column.
     """
-    for name, call, size, order, methods in PUBLISHED:
-        graph, rows = GENERATORS[call](**scaled(size, share, least=12)), Rows()
-        for method in methods_that_fit(methods, graph, engine):
-            chosen = choose(method, engine)
-            for setting in methods[method]:
-                with on_engine(chosen, engine):
-                    step = chosen.plan(chosen.prepare(graph, order), published=True, **setting).steps[-1]
-                shape = {"threads": step.threads, "blocks": step.blocks}
-                knobs = [setting | shape | {"published": version == "published"} for version in TRUSS_VERSIONS]
-                found = measure(graph, method, knobs=knobs, engine=engine, order=order,
-                                repeats=fewer(repeats, graph.m), name=name)  # fmt: skip
-                rows += versions(found, f"{method}{'' if setting.get('cached', True) else ', no top'}: {name}")
-        yield rows
-    for scale in PUBLISHED_TRUSSES:
-        name = f"graph500-scale{scale}-ef16"
-        graph = GENERATORS["rmat"](**scaled({"scale": scale}, share))
-        for k in (3, 4):
-            found = measure_truss(graph, (k,), TRUSS_VERSIONS.values(), engine=engine, repeats=repeats, name=name)
-            if found[0]["kept"] != found[1]["kept"]:
-                raise RuntimeError(f"the {k}-truss of {name} has {found[0]['kept']} edges and {found[1]['kept']}")
-            yield versions(found, f"{k}-truss: {name}")
+    if isinstance(what, int):
+        return published_trusses(what, engine=engine, repeats=repeats, share=share)
+    name, call, size, order, methods = what
+    graph, rows = GENERATORS[call](**scaled(size, share, least=12)), Rows()
+    for method in methods_that_fit(methods, graph, engine):
+        chosen = choose(method, engine)
+        for setting in methods[method]:
+            with on_engine(chosen, engine):
+                step = chosen.plan(chosen.prepare(graph, order), published=True, **setting).steps[-1]
+            shape = {"threads": step.threads, "blocks": step.blocks}
+            knobs = [setting | shape | {"published": version == "published"} for version in TRUSS_VERSIONS]
+            found = measure(graph, method, knobs=knobs, engine=engine, order=order,
+                            repeats=fewer(repeats, graph.m), name=name)  # fmt: skip
+            rows += versions(found, f"{method}{'' if setting.get('cached', True) else ', no top'}: {name}")
+    return rows
+
+
+def published_trusses(scale, *, engine, repeats, share):
+    """The trusses of `published`, of a graph of graph500 of this scale."""
+    name, rows = f"graph500-scale{scale}-ef16", Rows()
+    graph = GENERATORS["rmat"](**scaled({"scale": scale}, share))
+    for k in (3, 4):
+        found = measure_truss(graph, (k,), TRUSS_VERSIONS.values(), engine=engine, repeats=repeats, name=name)
+        if found[0]["kept"] != found[1]["kept"]:
+            raise RuntimeError(f"the {k}-truss of {name} has {found[0]['kept']} edges and {found[1]['kept']}")
+        rows += versions(found, f"{k}-truss: {name}")
+    return rows
 
 
 def versions(rows, case):
@@ -514,11 +572,11 @@ def versions(rows, case):
 # -------------------------------------------------------------------------------------------------------- all of these
 
 
-def best_kernel_time(graph, method, setting, engine, repeats):
-    """The best time of a method's kernels in `repeats` runs, in natural order, as a row; and the count."""
+def best_kernel_time(graph, method, setting, engine, repeats, order="natural"):
+    """The best time of a method's kernels in `repeats` runs as a row; and the count."""
     chosen = choose(method, engine)
     with on_engine(chosen, engine):
-        plan = chosen.plan(chosen.prepare(graph, "natural"), **setting)
+        plan = chosen.plan(chosen.prepare(graph, order), **setting)
         times, _, counts = zip(*(run_plan(plan, chosen) for _ in range(1 + repeats)), strict=True)
     timed = {"method": method, "engine": engine_of(chosen, engine), "kernel_ms": round(min(times[1:]), 4)}
     return timed | {"repeats": repeats} | machine(engine), counts[0]
@@ -539,19 +597,20 @@ def scaled(size, share, least=2):
     return size | {key: max(least, round(value * share ** (1 / len(counts)))) for key, value in counts.items()}
 
 
-SUITES = {
-    "report": report,
-    "sweep": sweep,
-    "cache": cache,
-    "table1": table1,
-    "samples": samples,
-    "truss3": truss3,
-    "trusses": trusses,
-    "levels": levels_figures,
-    "lengths": lengths_of_columns,
-    "webgpu": webgpu,
-    "tricore": tricore,
-    "published": published,
+SUITES = {  # what gives the items, and what measures one of them
+    "report": (lambda share: list(REPORT), report),
+    "sweep": (lambda share: SWEEP, sweep),
+    "cache": (lambda share: CACHE, cache),
+    "table1": (of_table1, table1),
+    "samples": (lambda share: SAMPLES, samples),
+    "truss3": (of_table1, truss3),
+    "trusses": (lambda share: TRUSSES, trusses),
+    "levels": (of_levels, levels_figures),
+    "lengths": (lambda share: [*combinations_with_replacement(LENGTHS, 2)], lengths_of_columns),
+    "tricore": (lambda share: TRICORE, tricore),
+    "ladder": (lambda share: list(LADDER_GRAPHS), ladder),
+    "webgpu": (lambda share: WEBGPU, webgpu),
+    "published": (lambda share: PUBLISHED + PUBLISHED_TRUSSES, published),
 }
 
 
@@ -572,7 +631,7 @@ def main(argv=None):
     if not 0 < arguments.share <= 1:
         parser.error(f"share must be above 0 and at most 1, not {arguments.share}")
     methods = None if arguments.methods is None else arguments.methods.split(",")
-    if methods is not None and "methods" not in inspect.signature(SUITES[arguments.suite]).parameters:
+    if methods is not None and "methods" not in inspect.signature(SUITES[arguments.suite][1]).parameters:
         parser.error(f"--methods: the suite {arguments.suite} has methods of its own")
     try:
         for name in methods or (() if arguments.engine == "cpu" else ("adaptive",)):

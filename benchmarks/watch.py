@@ -109,10 +109,7 @@ SUITES = {
     "foreign": Suite("foreign.py", 1, {}),
     "gpu": Suite(
         "gpu.py --into .", 10,
-        {
-            "gpu": Columns(("graph", "edges"), ("kernel_ms", "process_ms", "order_ms", "total_ms", "device_total_ms")),
-            "ladder": Columns(("graph", "edges", "idea", "method", "order", "knobs"), ("kernel_ms",)),
-        },
+        {"gpu": Columns(("graph", "edges"), ("kernel_ms", "process_ms", "order_ms", "total_ms", "device_total_ms"))},
         gpu=True,
     ),
     "ablation": Suite(
@@ -166,13 +163,16 @@ SUITES = {
     "levels": paper("levels", 10, ("figure", "graph", "engine", "knobs")),
     "lengths": paper("lengths", 10, ("graph", "method", "knobs"), ("kernel_ms",)),
     "tricore": paper("tricore", 5, ("graph", "method", "knobs")),
+    "ladder": paper("ladder", 5, ("graph", "edges", "idea", "method", "order", "knobs"), ("kernel_ms",)),
 }  # fmt: skip
 UNWATCHED = {  # script -> why it is no suite
     "divided.py": "ends with an error where there is one GPU",
     "kinds.py": "graphs for others",
     "probes.py": "launches for trace.py",
+    "reproduce.py": "suites of papers.py, as large as the time allows",
     "t4.py": "estimates, not times",
     "trace.py": "counters, not times",
+    "verdict_page.py": "the page of reproduce.py",
     "watch.py": "this script",
 }
 

@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict
 from functools import cache
+from pathlib import Path
 
 import tcgpu
 from tcgpu.progress import underway
@@ -446,6 +448,18 @@ def warm(arguments):
     print(f"all in {time.perf_counter() - begin:.1f} s; {size:,} bytes more in {warm.folders()[0]}")
 
 
+def reproduce(arguments):
+    """Measure the claims of four papers again on this GPU: a record of this machine, and a page of verdicts.
+
+    Ctrl-C keeps what was measured; the same command goes on from there. It runs in a source checkout.
+    """
+    script = Path(tcgpu.__file__).parents[1] / "benchmarks" / "reproduce.py"
+    if not script.exists():
+        raise UsageError("the measurements are in tcgpu's source checkout: get it, and run `make reproduce` there")
+    given = {name: getattr(arguments, name) for name in ("minutes", "engine", "into", "check")}
+    return subprocess.call([sys.executable, script, *(f"--{name}={value}" for name, value in given.items() if value)])
+
+
 def completion(arguments):
     """Print a script that completes commands and options in bash and zsh: `eval "$(tcgpu completion)"`."""
     with open(os.path.join(os.path.dirname(__file__), "completion.bash"), encoding="utf-8") as script:
@@ -681,6 +695,12 @@ def _parser():
 
     option = _command(commands, warm, "count")
     option("verbs", metavar="VERB", nargs="*", help="functions of tcgpu, such as count, motifs, read (default: all)")
+
+    option = _command(commands, reproduce, "--minutes 15")
+    option("--minutes", metavar="M", help="how long it may take (default: 15)")
+    option("--engine", metavar="E", help="gpu, webgpu or sim (default: the GPU that is here)")
+    option("--into", metavar="FOLDER", help="where the record and the page go (default: reproduced)")
+    option("--check", metavar="FILE", help="measure nothing: say what is wrong with this record")
 
     _command(commands, completion, "")
 

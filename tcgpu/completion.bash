@@ -25,10 +25,11 @@ _tcgpu() {
         "bench -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --methods --engine --repeats -o --output" ;;
         "check -"*) words="-h --help --progress --json --order --knob --against --engine" ;;
         "warm -"*) words="-h --help --progress" ;;
+        "reproduce -"*) words="-h --help --progress --minutes --engine --into --check" ;;
         "completion -"*) words="-h --help --progress" ;;
         "trace -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --max-seconds --json --gpu --order --knob --method --open --by -o --output" ;;
         "estimate -"*) words="-h --help --progress --format --base --n --relabel --no-relabel --columns --json --gpu --order --knob --method --fill" ;;
-        "$current $current") words="count clustering transitivity support motifs cliques list truss info methods devices generate convert fetch bench check warm completion trace estimate" ;;
+        "$current $current") words="count clustering transitivity support motifs cliques list truss info methods devices generate convert fetch bench check warm reproduce completion trace estimate" ;;
         esac ;;
     esac
     COMPREPLY=($(compgen -W "$words" -- "$current"))

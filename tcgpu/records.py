@@ -112,10 +112,15 @@ def record_path(suite, rows):
 
 
 def records(suite):
-    """Every record of a suite that a GPU made, by date: what `gpu_of` says -> Rows; of two of a GPU, the later."""
-    found = [Rows.read_csv(path) for path in data_path("measured").glob(f"{suite}-*.csv")]
-    by_date = sorted((rows for rows in found if rows and gpu_of(rows[0])), key=_date)
-    of_gpu = {gpu_of(rows[0]): rows for rows in by_date}
+    """Every record of a suite that a GPU made, by date: what `gpu_of` says -> Rows; of two of a GPU, the later.
+
+    What others contribute to `data/reproduced` is there for GPUs that have none in `data/measured`.
+    """
+    contributed = map(Rows.read_csv, data_path("measured").with_name("reproduced").glob("*.csv"))
+    found = [Rows(row for row in rows if row["suite"] == suite and row["edges"]) for rows in contributed]
+    found += [Rows.read_csv(path) for path in data_path("measured").glob(f"{suite}-*.csv")]
+    of_gpus = sorted((rows for rows in found if rows and gpu_of(rows[0])), key=_date)
+    of_gpu = {gpu_of(rows[0]): rows for rows in sorted(of_gpus, key=lambda rows: "suite" not in rows[0])}
     return dict(sorted(of_gpu.items(), key=lambda item: _date(item[1])))
 
 

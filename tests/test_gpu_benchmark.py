@@ -1,6 +1,5 @@
 """The benchmark of `adaptive`: what it measures and checks, on small graphs in the simulator."""
 
-import json
 import subprocess
 import sys
 
@@ -125,23 +124,6 @@ def test_the_steps_of_a_count_name_the_kernels_of_all_ways(benchmark, skewed, mo
             counting = [step.kernel.__name__ for step in plan.steps]
             assert set(measured.launch_steps(before)) <= {"set-up"}
             assert set(measured.launch_steps(counting)) <= {"counting"}
-
-
-def test_each_step_of_the_ladder_counts_the_same(benchmark, row, skewed, monkeypatch):
-    monkeypatch.setattr(benchmark, "LADDER", benchmark.LADDER[:3] + benchmark.LADDER[7:10])
-    rungs = list(benchmark.ladder_rows(row[0], skewed, 1))
-    assert [(r["method"], json.loads(r["knobs"])) for r in rungs] == [
-        (method, knobs) for _, method, _, knobs in benchmark.LADDER
-    ]
-    assert all(r["kernel_ms"] > 0 for r in rungs)
-    with pytest.raises(SystemExit, match="naive does not find the 1 triangles of skewed"):
-        list(benchmark.ladder_rows(row[0] | {"triangles": 1}, skewed, 1))
-
-
-def test_the_ladder_names_methods_and_knobs(benchmark):
-    for _, method, order, knobs in benchmark.LADDER:
-        tcgpu.registry.choose(method, "sim", order, knobs)
-    assert set(benchmark.OF_LADDER) <= set(benchmark.GRAPHS)
 
 
 def test_cliques_overlap(benchmark):

@@ -10,7 +10,7 @@ import pytest
 from chromium import SETTINGS
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(not shutil.which("make"), reason="no make on this machine")]
-TARGETS = ("help", "lab", "test", "report", "site", "notebooks", "dist", "clean")
+TARGETS = ("help", "lab", "test", "reproduce", "report", "site", "notebooks", "dist", "clean")
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def checkout(root, tmp_path):
 def make(folder, *arguments, **environment):
     """Run make there, without the environment variables of an outer make."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
-    given = ("PYTHON", "CUDA", "LAB", "PARTS", "PYODIDE", "REPORT")
+    given = ("PYTHON", "CUDA", "LAB", "PARTS", "PYODIDE", "REPORT", "REPRODUCE")
     inherited = {key: value for key, value in inherited.items() if key not in given}
     environment = {**inherited, **environment}
     return subprocess.run(["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True)

@@ -107,7 +107,7 @@ def test_table_1_is_measured_on_known_graphs_and_generated_ones(papers, graphs_f
     monkeypatch.setattr(papers, "GRAPH500", (18,))
     rows = papers.run("table1", engine="sim", share=2**-15, repeats=1)
     graphs = list(dict.fromkeys(row["graph"] for row in rows))
-    assert graphs == ["karate", "graph500-scale3-ef16"]
+    assert graphs == ["graph500-scale3-ef16", "karate"]
     assert [row["method"] for row in rows if row["graph"] == "karate"] == [*papers.FOUR, "bitmap_auto"]
     assert {row["longest_column"] for row in rows if row["graph"] == "karate"} == {16}
     assert {row["triangles"] for row in rows if row["graph"] == "karate"} == {45}
@@ -124,11 +124,11 @@ def test_the_3_trusses_of_table_1(papers, graphs_folder, monkeypatch):
     monkeypatch.setenv("TCGPU_GRAPHS", str(graphs_folder))
     monkeypatch.setattr(papers, "GRAPH500", (18,))
     rows = papers.run("truss3", engine="sim", share=2**-15, repeats=1)
-    assert [row["graph"] for row in rows] == 2 * ["karate"] + 2 * ["graph500-scale3-ef16"]
+    assert [row["graph"] for row in rows] == 2 * ["graph500-scale3-ef16"] + 2 * ["karate"]
     assert [(row["method"], row["k"]) for row in rows] == 2 * [("k_truss", 3), ("bitmaps", 3)]
-    assert rows[0]["kept"] == tcgpu.k_truss(datasets.load("karate"), 3, engine="cpu").m < rows[0]["edges"]
+    assert rows[2]["kept"] == tcgpu.k_truss(datasets.load("karate"), 3, engine="cpu").m < rows[2]["edges"]
     monkeypatch.setattr(cpu, "support", lambda graph: np.zeros(graph.m, np.int64))
-    with pytest.raises(RuntimeError, match="k_truss keeps .* edges of karate, in triangles are 0"):
+    with pytest.raises(RuntimeError, match="k_truss keeps .* edges of graph500-scale3-ef16, in triangles are 0"):
         papers.run("truss3", engine="sim", share=2**-15, repeats=1)
 
 
@@ -214,6 +214,23 @@ def test_what_is_published_is_measured_beside_ours_in_one_shape(papers, monkeypa
         knobs = [json.loads(row.get("knobs", "{}")) for row in pair]
         assert [one.pop("published", None) for one in knobs] in ([True, False], [None, None])
         assert knobs[0] == knobs[1] and pair[0].get("kept") == pair[1].get("kept")
+
+
+def test_each_rung_of_the_ladder_counts_the_same(papers, monkeypatch):
+    monkeypatch.setattr(papers, "LADDER", papers.LADDER[:3] + papers.LADDER[7:10])
+    rows = papers.run("ladder", share=2**-14, repeats=1)
+    rungs = [(row["idea"], row["method"], row["order"], json.loads(row["knobs"])) for row in rows]
+    assert rungs == list(papers.LADDER) * len(papers.LADDER_GRAPHS)
+    assert all(row["kernel_ms"] > 0 for row in rows)
+    counted = papers.best_kernel_time
+    monkeypatch.setattr(papers, "best_kernel_time", lambda *given: (counted(*given)[0], given[1]))
+    with pytest.raises(RuntimeError, match="methods disagree on rmat20"):
+        papers.run("ladder", share=2**-14, repeats=1)
+
+
+def test_the_ladder_names_methods_and_knobs(papers):
+    for _, method, order, knobs in papers.LADDER:
+        tcgpu.registry.choose(method, "sim", order, knobs)
 
 
 def test_a_suite_writes_its_record(papers, tmp_path, capsys):

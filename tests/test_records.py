@@ -56,6 +56,11 @@ def test_the_records_here_have_all_three_timings():
 # ---------------------------------------------------------------------------------------------- the records of tcgpu
 
 
+def ours(suite):
+    """The records of a suite in data/measured; others' may lack what their machines cannot measure."""
+    return [rows for rows in records.records(suite).values() if "suite" not in rows[0]]
+
+
 @pytest.mark.parametrize(
     "suite, keys",
     [
@@ -66,7 +71,7 @@ def test_the_records_here_have_all_three_timings():
     ],
 )
 def test_a_record_has_each_combination_once(suite, keys):
-    for rows in records.records(suite).values():
+    for rows in ours(suite):
         combinations = itertools.product(*({row[key] for row in rows} for key in keys))
         assert Counter(tuple(row[key] for key in keys) for row in rows) == Counter(combinations)
 
@@ -80,7 +85,7 @@ def test_a_record_has_each_combination_once(suite, keys):
     ],
 )
 def test_a_record_has_as_many_rows_of_each_kind(suite, keys, each):
-    for rows in records.records(suite).values():
+    for rows in ours(suite):
         assert {*Counter(tuple(row[key] for key in keys) for row in rows).values()} == each
 
 

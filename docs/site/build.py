@@ -29,12 +29,14 @@ from sphinx.cmd.build import build_main
 import tcgpu
 from tcgpu.__main__ import _parser
 from tcgpu.player import style
+from tcgpu.records import Rows, gpu_of
 from tcgpu.registry import METHODS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "docs" / "site"), str(ROOT / "notebooks")]
+sys.path[:0] = [str(ROOT / part) for part in ("docs/site", "notebooks", "benchmarks")]
 
 import players  # noqa: E402
+import verdict_page  # noqa: E402
 
 from helpers import run  # noqa: E402
 
@@ -138,8 +140,8 @@ SECURITY
 """
 # pages of docs/ in reading order; all others follow
 GUIDES = (
-    "quick_start how_to shell methods measured claims traces your_own_kernel simulator adaptive checks architecture "
-    "extending compilers teaching"
+    "quick_start how_to shell methods measured claims reproduce traces your_own_kernel simulator adaptive checks "
+    "architecture extending compilers teaching"
 ).split()
 DATA = ("data/README", "data/published/README")
 FIRST_CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -210,6 +212,7 @@ def lay_out(folder, notebooks, live):
     add_reference(folder)
     add_commands(folder)
     add_traces(folder)
+    add_reproduced(folder, sorted((ROOT / "data").glob("reproduced/*.csv")))
 
 
 def make_playable(notebook):
@@ -273,6 +276,19 @@ def add_traces(folder):
         trace.save_page(pages / f"{name}.html")
         text += f'- <a href="traces/{name}.html">{name}</a>\n'
     (folder / "traces.md").write_text(text)
+
+
+def add_reproduced(folder, records):
+    """Add the page of each record that `make reproduce` made on a machine, and a list of them to its guide."""
+    pages = folder / "extra" / "reproduced"
+    pages.mkdir(parents=True)
+    text = "\n## Machines\n\n" if records else ""
+    for path in records:
+        rows = Rows.read_csv(path)
+        verdict_page.write(rows, pages / f"{path.stem}.html")
+        text += f'- <a href="../reproduced/{path.stem}.html">{gpu_of(rows[0])}</a>, {rows[0]["date"]}\n'
+    guide = folder / "docs" / "reproduce.md"
+    guide.write_text(guide.read_text(encoding="utf-8") + text, encoding="utf-8")
 
 
 def check_own(folder):

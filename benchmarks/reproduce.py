@@ -1,0 +1,343 @@
+"""The papers measured again on this machine's GPU within a time limit: one record, and a page of verdicts.
+
+    python benchmarks/reproduce.py [--minutes 15] [--engine gpu] [--into reproduced]
+    python benchmarks/reproduce.py --check FILE ...
+
+The record is INTO/MACHINE.csv: rows of the suites of `papers.py`. `suite` and `item` say which part of one a row is of,
+`scaled` how large its graph is, as a share of the suite's full size. Each item gets a share of the time that is left,
+by the weight of its suite. It is measured on a small graph first, and on larger ones while the time that it takes says
+that the next fits. The record is written after each item, and Ctrl-C ends the run: the same command goes on where the
+last one ended, with as much time again. The page is INTO/index.html. Both tell what could not be measured, and why.
+
+`--engine` names what runs the kernels: NVIDIA's GPU (gpu), else any GPU (webgpu). The simulator (sim) or a device in
+software can be named, to try this: `--most 0.0001` for small graphs. Such a record says so, and `--check` refuses it.
+"""
+
+import argparse
+import math
+import re
+import sys
+import tempfile
+import time
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import papers
+import streaming
+import verdict_page
+
+from tcgpu import datasets, generate, hardware, measurement, records
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, kernel
+from tcgpu.errors import EngineError, GraphError, TcgpuError
+from tcgpu.graph import as_graph
+from tcgpu.progress import progress, watched
+from tcgpu.records import Rows, gpu_of
+
+HERE = Path(__file__).resolve().parent
+# The suites in the order of the run, with their parts of the time. `cache` needs a driver that divides the fast memory.
+WEIGHTS = {"report": 4, "sweep": 3, "table1": 2, "levels": 2, "lengths": 1, "tricore": 1.5, "truss3": 1, "ladder": 1,
+           "samples": 1, "trusses": 1, "streaming": 0.5, "cache": 0.5}  # fmt: skip
+FIRST = 1 / 256  # the size of the first graph of an item, as a share of the largest
+GROWTH = 16  # how many times as large the next one is at most
+POWER = 1.5  # time grows with the size to this power at most, by estimate
+FETCHING, FETCHED = 0.2, 5_000_000  # of the time, for downloads; edges of a graph of Table I at most
+COMPILING, PATIENCE = 60, 0.1  # what the first run of an item may take: seconds, and of the time that is left
+LATE = "the time was over before its smallest graph was measured"
+CEILING = "ceiling"  # the suite of the row with the machine's own limits
+COPIES = tuple(1 << k for k in range(18, 29, 2))  # words to copy
+BLOCKS, THREADS = 1024, 256  # of the copy, at most
+COPYING_MS = 5  # a copy that takes longer is the last
+READING = "naive", "column_block"  # methods that read every nonzero, four bytes, at least once
+NOISE = 1.1  # how many times as long as the whole a part may seem: both are medians
+SLACK = 2  # how many times as fast as the ceilings a kernel may be: a copy reads and writes
+TEXTS = ("gpu_name", "cpu", "system", "python", "numba", "tcgpu", "date")  # that a record has
+
+
+class OutOfTime(Exception):
+    """An item has had its time."""
+
+
+# ----------------------------------------------------------------------------------------------------------- the record
+
+
+def reproduce(path, *, engine, minutes, most=1.0, repeats=3, show=True):
+    """Measure what the record at this path lacks, and write it after each item; returns its Rows.
+
+    most: the size of the largest graphs, as a share of the suites' full size.
+    """
+    rows, end = begun(path, engine), time.monotonic() + 60 * minutes
+    there = {(row["suite"], row["item"]) for row in rows}
+    if most == 1:
+        fetch_graphs(time.monotonic() + 60 * minutes * FETCHING)
+    items = {suite: SUITES[suite][0](most) for suite in suites_of(engine)}
+    left = [(suite, k) for suite in items for k in range(len(items[suite])) if (suite, k) not in there]
+    weights = [WEIGHTS[suite] / len(items[suite]) for suite, _ in left]
+    with runtime.using(engine), progress(show, len(left), "reproducing") as bar:
+        if (CEILING, 0) not in there:
+            rows.append({"suite": CEILING, "item": 0, "engine": engine} | ceilings() | facts(engine))
+        for k, (suite, item) in enumerate(left):
+            now = time.monotonic()
+            seconds = max(0, end - now) * weights[k] / sum(weights[k:])
+            compiling = min(COMPILING, max(0, end - now) * PATIENCE)
+            found = sized(suite, items[suite][item], engine, repeats, most, seconds, compiling)
+            rows += ({"suite": suite, "item": item} | row | facts(row.get("engine", engine)) for row in found)
+            rows.write_csv(path)
+            bar.add(1)
+    return rows
+
+
+def begun(path, engine):
+    """The rows of the record at this path that stay: none of another revision or GPU, and none that came too late."""
+    rows = Rows.read_csv(path) if path.exists() else Rows()
+    now = facts(engine)
+    same = all(row["tcgpu"] == now["tcgpu"] and row["gpu_name"] == now["gpu_name"] for row in rows[:1])
+    return Rows(row for row in rows if same and row.get("refused") != LATE)
+
+
+def facts(engine):
+    """The facts of this machine, as `measurement.machine` has them, of the simulator, too, which is software."""
+    if engine != "sim":
+        return measurement.machine(engine)
+    return measurement.machine("cpu") | {"gpu_name": "CUDA simulator", "gpu_kind": "software"}
+
+
+def sized(suite, item, engine, repeats, most, seconds, compiling):
+    """The rows of an item on the largest graph that the time allows; one with the reason if it can't be measured.
+
+    compiling: how many seconds the first run may take, if that is more.
+    """
+    measure, share, found, reason = SUITES[suite][1], most * FIRST, Rows(), LATE
+    end = time.monotonic() + seconds
+    while True:
+        begin, rows, compiled = time.monotonic(), Rows(), bool(found)
+        try:
+            with watched(partial(stop, end if compiled else max(end, begin + compiling))):
+                rows = measure(item, engine=engine, repeats=repeats if compiled else 1, share=share)
+        except GraphError as error:  # as a rule, there is no graph of the kind that is so small
+            reason = str(error)
+        except OutOfTime:
+            break
+        except (TcgpuError, MemoryError) as error:
+            reason = str(error)
+            break
+        except Exception as error:  # counts differ, or a driver fails
+            return Rows([{"scaled": share, "wrong": f"{type(error).__name__}: {error}"}])
+        now = time.monotonic()
+        fitting = (max(end - now, 0) / max(now - begin, 1e-3)) ** (1 / POWER)
+        growth = min(most / share, GROWTH, 2 ** math.floor(math.log2(max(fitting, 1))))
+        if rows:
+            same = compiled and rows[0]["edges"] == found[0]["edges"]  # a graph of one size
+            found = Rows(row | {"scaled": share} for row in rows)
+            if not compiled and now < end:
+                continue  # the same again, to know how long it takes
+            if same and share > most * FIRST:
+                break
+        if growth < 2:
+            break
+        share *= growth
+    return found or Rows([{"scaled": share, "refused": " ".join(reason.split())}])
+
+
+def suites_of(engine):
+    """The suites that an engine has, in the order of the run."""
+    return [suite for suite in WEIGHTS if suite != "cache" or engine == "gpu"]
+
+
+def stream(name, *, engine, repeats, share):
+    """TriCore's streaming: a graph of the ladder through limited memory of the device, as `streaming.py` has it."""
+    raw = generate.edges("rmat", **papers.scaled(papers.LADDER_GRAPHS[name], share))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = streaming.measured(name, as_graph(raw).ordered("degree"), Path(folder, "graph"), repeats, [])
+        return Rows(row | {"order": "degree"} for row in rows)
+
+
+SUITES = papers.SUITES | {"streaming": (lambda share: ["rmat20"], stream)}
+
+
+def stop(end, _):
+    """OutOfTime if this time is past."""
+    if time.monotonic() > end:
+        raise OutOfTime
+
+
+def fetch_graphs(end):
+    """Download the graphs of the report and of Table I until this time, or until a download fails; the rest are
+    generated graphs of their class, and the record says so."""
+    there = {entry.name for entry in datasets.here()}
+    snap = [entry for entry in datasets.catalogue() if "SNAP" in entry.source and entry.edges <= FETCHED]
+    names = *papers.REPORT, *(entry.name for entry in sorted(snap, key=lambda entry: entry.edges))
+    for name in (name for name in names if name not in there):
+        if time.monotonic() > end:
+            return
+        try:
+            print(f"downloading {name}", file=sys.stderr)
+            datasets.fetch(name)
+        except TcgpuError as error:
+            print(
+                f"{error}\nGraphs of the same classes are generated in place of those that are missing.",
+                file=sys.stderr,
+            )
+            return
+
+
+# --------------------------------------------------------------------------------------------------------- the ceilings
+
+
+@kernel("void(int32[::1], int32[::1])")
+def copy(source, target):
+    for k in range(cuda.grid(1), source.size, cuda.gridsize(1)):
+        target[k] = source[k]
+
+
+def ceilings():
+    """The machine's own limits: bytes read and written a second by the fastest copy, and microseconds of a launch."""
+    best, small = 0.0, [runtime.device_array(1, np.int32, 0) for _ in range(2)]
+    for words in COPIES if runtime.engine() != "sim" else (THREADS,):
+        if 16 * words > runtime.memory_free():
+            break
+        source, target = (runtime.device_array(words, np.int32, 0) for _ in range(2))
+        shape = min(BLOCKS, words // THREADS), THREADS
+        ms = fastest(partial(copy.launch, *shape, source, target))
+        best = max(best, 8e3 * words / ms)
+        if ms > COPYING_MS:
+            break
+    launch = fastest(partial(copy.launch, 1, 32, *small))
+    return {"copy_bytes_per_second": round(best), "launch_us": round(1e3 * launch, 3)}
+
+
+def fastest(work):
+    """The least milliseconds of ten runs, after one that compiles."""
+    return min([runtime.elapsed_ms(work, lambda: None) for _ in range(11)][1:])
+
+
+# ------------------------------------------------------------------------------------------------------------ the check
+
+
+def faults(rows):
+    """What is wrong with a record that is to be added to `data/reproduced`, as sentences."""
+    first = rows[0] if rows else {}
+    if first.get("suite") != CEILING or not all(first.get(key) for key in TEXTS):
+        yield f"its first row is not of suite {CEILING!r}, with {', '.join(TEXTS)}"
+        return
+    if first.get("gpu_kind") == "software" or first["engine"] not in ("gpu", "webgpu"):
+        yield f"software made it: {first['gpu_name']}"
+    if str(first["tcgpu"]).endswith("+"):
+        yield f"changed files made it, of revision {first['tcgpu']}"
+    if len({(row["gpu_name"], row["tcgpu"]) for row in rows if row.get("gpu_name")}) > 1:
+        yield "it is of several GPUs or revisions"
+    there = {(row["suite"], row["item"]) for row in rows if row.get("refused") != LATE}
+    for suite in suites_of(first["engine"]):
+        many = len(papers.GRAPH500) if suite in ("table1", "truss3") else len(SUITES[suite][0](1))
+        lacking = [str(item) for item in range(many) if (suite, item) not in there]
+        if lacking:
+            yield f"rows are missing: {suite} {', '.join(lacking)}"
+    known = {
+        (name, row["edges"]): row["triangles"]
+        for graphs in records.counts().values()
+        for name, found in graphs.items()
+        for row in found
+    }
+    counted = {}
+    for place, row in enumerate(rows, 2):  # as an editor counts the lines
+        if row.get("wrong"):
+            yield f"line {place}: {row['wrong']}"
+        elif row["suite"] != CEILING and not row.get("refused"):
+            yield from (f"line {place}: {said}" for said in faults_of_row(row, first))
+        name = row.get("graph"), row.get("edges")
+        for what, key in (("triangles", name), ("kept", (*name, row.get("k")))):
+            count = row.get(what, "")
+            if count != "" and count != counted.setdefault((row["suite"], row["item"], what, key), count):
+                yield f"line {place}: counts of {row['graph']} differ"
+        if row.get("triangles", "") not in ("", known.get(name, row.get("triangles"))):
+            yield f"line {place}: {row['graph']} has {known[name]:,} triangles, not {row['triangles']:,}"
+
+
+def faults_of_row(row, first):
+    """What is impossible in a row with times."""
+    ms = [row.get(f"{what}_ms", "") for what in ("kernel", "process", "total")]
+    ms = [each for each in ms if each != ""]
+    if not ms or not all(isinstance(each, (int, float)) and 0 < each < math.inf for each in ms):
+        yield "it has no times"
+    elif any(whole * NOISE < part for part, whole in pairwise(ms)):
+        yield f"parts take longer than the whole: {', '.join(f'{each:g}' for each in ms)} ms"
+    elif row["engine"] == first["engine"] and row.get("kernel_ms", "") != "":
+        if 1e3 * row["kernel_ms"] * SLACK < first["launch_us"]:
+            yield f"{row['kernel_ms']:g} ms are less than a launch takes, {first['launch_us']:g} microseconds"
+        bytes_read = 4 * row["edges"] if row.get("method") in READING else 0
+        if bytes_read > SLACK * first["copy_bytes_per_second"] * row["kernel_ms"] * 1e-3:
+            yield f"{row['kernel_ms']:g} ms: faster than the columns can be read"
+
+
+def check(paths):
+    """Print what is wrong with the records; returns how many have faults."""
+    wrong = 0
+    for path in paths:
+        try:
+            said = list(faults(Rows.read_csv(path)))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            said = [f"it is no record: {type(error).__name__}: {error}"]
+        print(*(f"{path}: {each}" for each in said or ["no faults"]), sep="\n")
+        wrong += bool(said)
+    return wrong
+
+
+# ----------------------------------------------------------------------------------------------------------------- main
+
+
+def record_name(engine):
+    """The name of the file of this machine's record."""
+    gpu = gpu_of({"engine": engine} | facts(engine)) or "CUDA simulator"
+    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") + ".csv"
+
+
+def chosen_engine(name):
+    """The engine to measure on. EngineError with what to do if no GPU is here, and none is named."""
+    name = name or next(iter(hardware.gpus()), None)
+    if name is None:
+        missing = runtime.why_missing("webgpu") or "the only device is software"
+        raise EngineError(
+            f"no GPU is here to measure on. NVIDIA's: {runtime.why_missing('gpu')}. Any other: {missing}. `tcgpu "
+            "devices` lists what there is; `--engine sim --most 0.0001` tries this in the simulator"
+        )
+    if runtime.why_missing(name):
+        raise EngineError(f"no engine {name!r} here: {runtime.why_missing(name)}")
+    return name
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--minutes", metavar="M", type=float, default=15, help="how long it may take; default: 15")
+    parser.add_argument("--engine", metavar="E", help="gpu, webgpu or sim; default: the GPU that is here")
+    parser.add_argument("--most", metavar="X", type=float, default=1.0, help="the largest graphs, of their full size")
+    parser.add_argument("--into", metavar="FOLDER", type=Path, default=Path("reproduced"), help="default: reproduced")
+    parser.add_argument("--check", metavar="FILE", type=Path, nargs="+", help="say what is wrong with records")
+    arguments = parser.parse_args(argv)
+    if arguments.check:
+        return min(1, check(arguments.check))
+    if not arguments.minutes > 0 or not 0 < arguments.most <= 1:
+        parser.error("--minutes is above 0, and --most above 0 and at most 1")
+    try:
+        engine = chosen_engine(arguments.engine)
+        path = arguments.into / record_name(engine)
+        code = 0
+        try:
+            reproduce(path, engine=engine, minutes=arguments.minutes, most=arguments.most)
+        except KeyboardInterrupt:
+            print("\nstopped; the same command goes on from here", file=sys.stderr)
+            code = 130
+    except TcgpuError as error:
+        print(f"reproduce: {error}", file=sys.stderr)
+        return 2
+    if path.exists():
+        verdict_page.write(Rows.read_csv(path), arguments.into / "index.html")
+        print(f"written to {path} and {arguments.into / 'index.html'}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
