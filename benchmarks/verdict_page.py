@@ -55,7 +55,7 @@ def page(rows):
     in_software = "A device in software ran the kernels: these are not times of a GPU. "
     body = (
         element("h1", title),
-        element("p", in_software * (rows[0]["gpu_kind"] == "software"),
+        element("p", in_software * (rows[0].get("gpu_kind") == "software"),
                 f"{len(found)} charted claims of four papers. ",
                 "; ".join(f"{name}: {counted[name]}" for name in verdicts.MEANING), "."),
         wide(element("table", *(line(name, rows[0][key]) for key, name in FACTS.items() if rows[0].get(key, "") != ""),

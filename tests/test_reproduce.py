@@ -153,12 +153,14 @@ def sound(reproduce, of_simulator, monkeypatch):
     counts = {"report": 1, "sweep": 2, "lengths": 1}
     suites = {suite: (lambda share, n=n: list(range(n)), None) for suite, n in counts.items()}
     monkeypatch.setattr(reproduce, "SUITES", suites)
-    gpu = {"engine": "gpu", "gpu_kind": "", "gpu_name": "GPU X", "gpu_driver": "1", "tcgpu": "0.3 abc"}
-    return Rows(row | gpu for row in of_simulator)
+    gpu = {"engine": "gpu", "gpu_name": "GPU X", "gpu_driver": "1", "tcgpu": "0.3 abc"}
+    return Rows({key: row[key] for key in row if key != "gpu_kind"} | gpu for row in of_simulator)  # CUDA knows none
 
 
 def test_a_sound_record_has_no_faults(reproduce, sound, tmp_path, capsys):
     assert list(reproduce.faults(sound)) == []
+    page = reproduce.verdict_page.page(sound)
+    assert "GPU X" in page and "A device in software" not in page
     sound.write_csv(tmp_path / "sound.csv")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     assert reproduce.main(["--check", str(tmp_path / "sound.csv")]) == 0
