@@ -169,6 +169,8 @@ UNWATCHED = {  # script -> why it is no suite
     "divided.py": "ends with an error where there is one GPU",
     "kinds.py": "graphs for others",
     "probes.py": "launches for trace.py",
+    "gap.py": "minutes, 128 GB of memory and 80 GB of a GPU; large.py measures the same on smaller graphs",
+    "dense.py": "beside PyTorch, which the package does not install",
     "reproduce.py": "suites of papers.py, as large as the time allows",
     "t4.py": "estimates, not times",
     "trace.py": "counters, not times",

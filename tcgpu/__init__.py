@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tcgpu import datasets, distributed, plots
     from tcgpu import generators as generate
-    from tcgpu.api import count, is_triangle_free, support, triangles
+    from tcgpu.api import count, is_triangle_free, list_triangles, support, triangles
     from tcgpu.coefficients import average_clustering, clustering, similarity, transitivity, triad_census
     from tcgpu.datasets import load
     from tcgpu.declarations import Knob, Method
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tcgpu.lab.stepper import step
     from tcgpu.measurement import measure
     from tcgpu.registry import methods, register, unregister
-    from tcgpu.subgraphs import list_triangles, reduce_triangles
+    from tcgpu.subgraphs import reduce_triangles
     from tcgpu.subgraphs.four_vertices import motifs
     from tcgpu.subgraphs.of_k_vertices import cliques, count_subgraphs
     from tcgpu.truss import k_truss, truss_numbers
@@ -51,7 +51,7 @@ if sys.platform == "emscripten":  # in a browser each session is the first, of w
 
 # module -> its public names
 _NAMES = {
-    "api": "count is_triangle_free support triangles",
+    "api": "count is_triangle_free list_triangles support triangles",
     "coefficients": "average_clustering clustering similarity transitivity triad_census",
     "datasets": "load",
     "declarations": "Knob Method",
@@ -74,7 +74,7 @@ _NAMES = {
     "lab.stepper": "step",
     "measurement": "measure",
     "registry": "methods register unregister",
-    "subgraphs": "list_triangles reduce_triangles",
+    "subgraphs": "reduce_triangles",
     "subgraphs.four_vertices": "motifs",
     "subgraphs.of_k_vertices": "cliques count_subgraphs",
     "truss": "k_truss truss_numbers",

@@ -8,17 +8,18 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 import numpy as np
 
-from tcgpu.engines.choice import Engine
+from tcgpu.declarations import check_integer
+from tcgpu.engines.choice import ENGINE, Engine
 from tcgpu.errors import MethodError, roomy
 from tcgpu.graph import Order, as_graph
 from tcgpu.progress import underway
-from tcgpu.registry import METHODS, Method, check_engine, choose, choose_for_edges, on_engine, triangles_plan
+from tcgpu.registry import ENGINES, METHODS, Method, check_engine, choose, choose_for_edges, on_engine, triangles_plan
 from tcgpu.suggest import bound, unknown
 
 if TYPE_CHECKING:
@@ -226,6 +227,53 @@ def support(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     return _tally("support", graph, **options)
 
 
+@verb
+def list_triangles(
+    graph: Any, chunk: int = 1 << 20, nodes: Any = None, **options: Unpack[Options]
+) -> Iterator[np.ndarray]:
+    """List every triangle once, or those that have some of `nodes`.
+
+    Parameters
+    ----------
+    graph, options
+        As in `count`. There is no method to choose, and no executor. Without an engine, a GPU lists the triangles
+        of half a million edges or more, and the CPU all others.
+    chunk
+        The largest number of triangles to return at a time.
+    nodes
+        Numbers of vertices. Only triangles between these and their neighbours are looked for.
+
+    Yields
+    ------
+    numpy.ndarray
+        int32, a row a triangle: vertices j < i < k.
+    """
+    from tcgpu import cpu
+
+    check_only("list_triangles", {"cpu"}, ENGINES, options)
+    engine, order, inside = options["engine"], options["order"] or "auto", None
+    choose("cpu", engine if options["method"] else None, order)
+    if options["method"] or engine is None and ENGINE != "gpu":
+        engine = "cpu"
+    chunk, graph = check_integer("chunk", chunk, 1, 2**63 - 1), taken(graph, engine)
+    if nodes is not None:
+        from tcgpu.cpu import neighbours
+
+        graph = as_graph(graph)
+        graph, inside = neighbours.around(graph, neighbours.checked_vertices(graph, nodes))
+    if engine != "cpu":
+        from tcgpu.kernels import device_graph, triangle_lists
+
+        engine = device_graph.engine_for(graph, engine)
+    if engine == "cpu":
+        chunks = cpu.list_triangles(as_graph(graph), chunk, order)
+    else:
+        chunks = triangle_lists.list_triangles(graph, chunk, engine, order, options["max_seconds"])
+    if inside is not None:
+        chunks = (rows for rows in (rows[inside[rows].any(axis=1)] for rows in chunks) if len(rows))
+    return _listed(chunks, options["progress"])
+
+
 @roomy
 def is_triangle_free(graph: Any, **options: Any) -> bool:
     """Return whether no three vertices are neighbours of each other. Options as in `count`."""
@@ -253,6 +301,15 @@ def taken(graph, engine):
     graph = opened(graph)
     stays = engine != "cpu" and (isinstance(graph, tuple) or hasattr(graph, "to_graph"))
     return graph if stays else as_graph(graph)
+
+
+def _listed(chunks, progress):
+    """Yield the chunks. All triangles are counted before the first one, which is most of the work."""
+    with underway(progress, "finding triangles"):
+        first = roomy(next, "list_triangles")(chunks, None)
+    if first is not None:
+        yield first
+        yield from chunks
 
 
 def _check_parts(executor, parts):

@@ -13,7 +13,7 @@ from operator import itemgetter
 import networkx as nx
 import numpy as np
 
-from tcgpu import api, subgraphs
+from tcgpu import api
 from tcgpu.cpu.neighbours import neighbour_pairs, shares, sum_at_ends, sum_over_neighbours
 from tcgpu.cpu_costs import MIN_SHARE
 from tcgpu.directions import census, directions_of, local_clustering, roots_of
@@ -216,7 +216,7 @@ def generalized_degree(G, nodes=None):
 
 
 def all_triangles(G, nbunch=None):
-    chunks = subgraphs.list_triangles(G.graph, chunk=CHUNK) if nbunch is None else _triangles_of(G, nbunch)
+    chunks = api.list_triangles(G.graph, chunk=CHUNK) if nbunch is None else _triangles_of(G, nbunch)
     for chunk in chunks:
         for triangle in chunk.tolist():
             yield tuple(map(G.nodes.__getitem__, triangle))
@@ -259,5 +259,5 @@ def _triangles_of(G, nbunch):
     given = list(dict.fromkeys(map(G.number.__getitem__, G.nbunch_iter(nbunch))))
     place = np.arange(len(G), 2 * len(G))
     place[given] = np.arange(len(given))
-    for chunk in subgraphs.list_triangles(G.graph, chunk=CHUNK, nodes=given):
+    for chunk in api.list_triangles(G.graph, chunk=CHUNK, nodes=given):
         yield np.take_along_axis(chunk, np.argsort(place[chunk], axis=1), axis=1)

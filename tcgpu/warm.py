@@ -22,7 +22,7 @@ VERBS: dict[str, tuple[str, list[dict]]] = {
     "count_subgraphs": ("subgraphs.of_k_vertices", [{"k": 4, "kind": "connected"}, {"k": 4, "kind": "independent"}]),
     "generate": ("generators", []),
     "k_truss": ("truss", [{"k": 4}]),
-    "list_triangles": ("subgraphs", [{}]),
+    "list_triangles": ("api", [{}]),
     "motifs": ("subgraphs.four_vertices", [{"per": "graph"}, {"per": "vertex"}, {"per": "edge"}]),
     "read": ("formats", []),
     "reduce_triangles": ("subgraphs", [{"f": lambda u, v, w: 1}, {"f": lambda u, v, w: u / 2}]),

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgpu
-from tcgpu import Graph, api, networkx_backend, networkx_graph, networkx_info, subgraphs
+from tcgpu import Graph, api, networkx_backend, networkx_graph, networkx_info
 from tcgpu.networkx_backend import BackendGraph, backend
 
 pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved to cache")
@@ -585,12 +585,12 @@ def test_directed_graphs_are_converted_with_their_directions_and_attributes():
 def test_triangles_are_listed_lazily(monkeypatch):
     taken = []
 
-    def listed(graph, chunk, own=subgraphs.list_triangles):
+    def listed(graph, chunk, own=api.list_triangles):
         for rows in own(graph, chunk):
             taken.append(len(rows))
             yield rows
 
-    monkeypatch.setattr(subgraphs, "list_triangles", listed)
+    monkeypatch.setattr(api, "list_triangles", listed)
     found = nx.all_triangles(nx.complete_graph(80), backend="tcgpu")
     assert iter(found) is found
     assert taken == []

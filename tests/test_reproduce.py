@@ -6,7 +6,6 @@ import sys
 import time
 
 import pytest
-from chromium import CHROMIUM
 
 from tcgpu import datasets, records
 from tcgpu.engines import runtime
@@ -250,22 +249,3 @@ def test_the_verb_needs_a_checkout(root, monkeypatch, tmp_path):
     result = subprocess.run([sys.executable, "-m", "tcgpu", "reproduce", "--check", "none.csv"], cwd=tmp_path,
                             capture_output=True, text=True, env={"PYTHONPATH": str(root), "PATH": ""})  # fmt: skip
     assert result.returncode == 1 and "none.csv: it is no record: FileNotFoundError" in result.stdout
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_fits_a_telephone_in_both_themes(reproduce, sound, chromium, tmp_path, scheme):
-    from playwright.sync_api import sync_playwright
-
-    reproduce.verdict_page.write(sound, tmp_path / "index.html")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM)
-        page = browser.new_context(offline=True, color_scheme=scheme, viewport={"width": 390, "height": 800}).new_page()
-        errors = []
-        page.on("console", lambda message: message.type == "error" and errors.append(message.text))
-        page.goto((tmp_path / "index.html").as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") == 390 and errors == []
-        color = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert color == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 29)"}[scheme]
-        assert page.locator("#I50 ~ div .bar").first.is_visible()
-        browser.close()

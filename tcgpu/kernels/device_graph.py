@@ -16,7 +16,7 @@ import numpy as np
 from tcgpu.arrays import locked, unmasked
 from tcgpu.engines import runtime
 from tcgpu.foreign_graphs import check_relabel
-from tcgpu.gpu_costs import FEW_RAW, MOSTLY_NEW, SHORT_COLUMN, SHORT_MEAN, SMALL
+from tcgpu.gpu_costs import FEW_RAW, MANY_EDGES, MOSTLY_NEW, SHORT_COLUMN, SHORT_MEAN, SMALL
 from tcgpu.graph import (
     Graph,
     GraphError,
@@ -250,6 +250,12 @@ def prepare(graph, order):
     if isinstance(graph, tuple):
         graph = DeviceGraph.from_edges(*graph, order=order)
     return graph.ordered(order)
+
+
+def engine_for(graph, engine=None):
+    """The engine that is named; else a GPU that there is, if the graph has many edges; else the CPU."""
+    edges = len(graph[0]) if isinstance(graph, tuple) else graph.m
+    return engine or ("gpu" if runtime.ENGINE == "gpu" and edges >= MANY_EDGES else "cpu")
 
 
 def order_for_tallies(graph, order):

@@ -1,17 +1,13 @@
-"""Subgraphs beyond the count of triangles: of four vertices, cliques, sets of k vertices; triangles one by one."""
+"""Subgraphs beyond the count of triangles: of four vertices, cliques, sets of k vertices; triangles with values."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal, Unpack
 
-import numpy as np
-
-from tcgpu.api import Options, check_only, opened, taken, verb
-from tcgpu.declarations import CUDA, check_integer
-from tcgpu.engines.choice import ENGINE
-from tcgpu.errors import roomy
+from tcgpu.api import Options, check_only, opened, verb
+from tcgpu.declarations import CUDA
 from tcgpu.graph import as_graph
 from tcgpu.progress import underway
-from tcgpu.registry import ENGINES, choose, on_engine
+from tcgpu.registry import choose, on_engine
 
 
 @verb
@@ -86,59 +82,3 @@ def reduce_triangles(
             return reductions.reduce_triangles(
                 graph, f, vertex_values, edge_values, bins, per, order, triangle_sums.totals
             )
-
-
-@verb
-def list_triangles(
-    graph: Any, chunk: int = 1 << 20, nodes: Any = None, **options: Unpack[Options]
-) -> Iterator[np.ndarray]:
-    """List every triangle once, or those that have some of `nodes`.
-
-    Parameters
-    ----------
-    graph, options
-        As in `tcgpu.count`. There is no method to choose, and no executor. Without an engine, a GPU lists the triangles
-        of half a million edges or more, and the CPU all others.
-    chunk
-        The largest number of triangles to return at a time.
-    nodes
-        Numbers of vertices. Only triangles between these and their neighbours are looked for.
-
-    Yields
-    ------
-    numpy.ndarray
-        int32, a row a triangle: vertices j < i < k.
-    """
-    from tcgpu import cpu
-
-    check_only("list_triangles", {"cpu"}, ENGINES, options)
-    engine, order, inside = options["engine"], options["order"] or "auto", None
-    choose("cpu", engine if options["method"] else None, order)
-    if options["method"] or engine is None and ENGINE != "gpu":
-        engine = "cpu"
-    chunk, graph = check_integer("chunk", chunk, 1, 2**63 - 1), taken(graph, engine)
-    if nodes is not None:
-        from tcgpu.cpu import neighbours
-
-        graph = as_graph(graph)
-        graph, inside = neighbours.around(graph, neighbours.checked_vertices(graph, nodes))
-    if engine != "cpu":
-        from tcgpu.subgraphs import on_device, triangle_lists
-
-        engine = on_device.engine_for(graph, engine)
-    if engine == "cpu":
-        chunks = cpu.list_triangles(as_graph(graph), chunk, order)
-    else:
-        chunks = triangle_lists.list_triangles(graph, chunk, engine, order, options["max_seconds"])
-    if inside is not None:
-        chunks = (rows for rows in (rows[inside[rows].any(axis=1)] for rows in chunks) if len(rows))
-    return _listed(chunks, options["progress"])
-
-
-def _listed(chunks, progress):
-    """Yield the chunks. All triangles are counted before the first one, which is most of the work."""
-    with underway(progress, "finding triangles"):
-        first = roomy(next, "list_triangles")(chunks, None)
-    if first is not None:
-        yield first
-        yield from chunks

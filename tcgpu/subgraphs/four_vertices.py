@@ -35,6 +35,7 @@ from tcgpu.declarations import CUDA
 from tcgpu.engines.choice import Engine
 from tcgpu.errors import GraphError, roomy
 from tcgpu.graph import as_graph
+from tcgpu.kernels.device_graph import engine_for
 from tcgpu.progress import underway
 from tcgpu.registry import check_engine, on_engine
 from tcgpu.subgraphs import on_device as device_motifs
@@ -96,7 +97,7 @@ def motifs(
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
     title = f"counting motifs of {graph.m:,} edges"
-    engine = device_motifs.engine_for(graph, engine) if per == "graph" else engine or "cpu"
+    engine = engine_for(graph, engine) if per == "graph" else engine or "cpu"
     with on_engine(device_motifs.METHOD, engine, max_seconds), underway(progress, title):
         if per == "graph":
             return _of_graph(graph, connected, device_motifs.for_motifs(graph) if engine in CUDA else None)

@@ -41,6 +41,7 @@ from tcgpu.engines.native import (
 from tcgpu.errors import GraphError, MethodError, roomy
 from tcgpu.graph import Graph, as_graph
 from tcgpu.kernels.chatterjee import combinations
+from tcgpu.kernels.device_graph import engine_for
 from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, check_engine, named, on_engine
 from tcgpu.subgraphs import on_device as device_motifs
@@ -106,7 +107,7 @@ def count_subgraphs(
     if method == "levels":
         chosen = named(method)
     elif kind == "clique" and method is None and k <= device_motifs.cliques.MOST:
-        engine = device_motifs.engine_for(graph, engine)
+        engine = engine_for(graph, engine)
     else:
         engine = engine or "cpu"
     with underway(progress, f"counting subgraphs of {graph.m:,} edges"), on_engine(chosen, engine, max_seconds):

@@ -8,7 +8,6 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.declarations import GPU, Method
 from tcgpu.engines import runtime
-from tcgpu.gpu_costs import MANY_EDGES
 from tcgpu.kernels import adaptive, results, simulated
 from tcgpu.kernels.device_graph import order_for_tallies, prepare
 from tcgpu.subgraphs import cliques, cycles
@@ -20,12 +19,6 @@ METHOD = Method(
     engines=(*GPU, "cpu"),
     prepared=prepare,
 )
-
-
-def engine_for(graph, engine=None):
-    """The engine that is named; else a GPU that there is, if the graph has many edges; else the CPU."""
-    edges = len(graph[0]) if isinstance(graph, tuple) else graph.m
-    return engine or ("gpu" if runtime.ENGINE == "gpu" and edges >= MANY_EDGES else "cpu")
 
 
 def count_cliques(graph, k):

@@ -17,6 +17,7 @@ import tcgpu
 from tcgpu import EngineError, Graph, GraphError, cpu, generate
 from tcgpu.engines import runtime
 from tcgpu.insight.faults import check_launch
+from tcgpu.kernels import device_graph
 from tcgpu.subgraphs import cliques, cycles, four_at_edges, tiles
 from tcgpu.subgraphs import on_device as motifs
 
@@ -185,11 +186,11 @@ class TestVerbs:
 
     def test_a_gpu_counts_graphs_with_many_edges(self, monkeypatch):
         graph, many = generate.grid(3, 3), generate.grid(600, 600)
-        assert [motifs.engine_for(*given) for given in ((graph,), (many,), (many, "sim"))] == [
+        assert [device_graph.engine_for(*given) for given in ((graph,), (many,), (many, "sim"))] == [
             "cpu", "gpu" if runtime.ENGINE == "gpu" else "cpu", "sim"
         ]  # fmt: skip
         monkeypatch.setattr(runtime, "ENGINE", "gpu")
-        assert [motifs.engine_for(each) for each in (graph, many)] == ["cpu", "gpu"]
+        assert [device_graph.engine_for(each) for each in (graph, many)] == ["cpu", "gpu"]
 
     @pytest.mark.parametrize("name, per", [("karate", "edge"), ("no edges", "edge"), ("two cliques", "vertex")])
     def test_orbits_of_all_engines_are_the_same(self, name, per):

@@ -6,7 +6,7 @@ import pytest
 import tcgpu
 from tcgpu import EngineError, GraphError, MethodError
 from tcgpu.insight.faults import check_launch
-from tcgpu.subgraphs import triangle_lists
+from tcgpu.kernels import triangle_lists
 
 pages = np.arange(2, 70)
 GRAPHS = {
