@@ -268,7 +268,8 @@ def list_triangles(
     if engine == "cpu":
         chunks = cpu.list_triangles(as_graph(graph), chunk, order)
     else:
-        chunks = triangle_lists.list_triangles(graph, chunk, engine, order, options["max_seconds"])
+        pieces = triangle_lists.pieces(graph, order)
+        chunks = _on_device(pieces, chunk, triangle_lists.METHOD, engine, options["max_seconds"])
     if inside is not None:
         chunks = (rows for rows in (rows[inside[rows].any(axis=1)] for rows in chunks) if len(rows))
     return _listed(chunks, options["progress"])
@@ -301,6 +302,16 @@ def taken(graph, engine):
     graph = opened(graph)
     stays = engine != "cpu" and (isinstance(graph, tuple) or hasattr(graph, "to_graph"))
     return graph if stays else as_graph(graph)
+
+
+def _on_device(pieces, chunk, method, engine, max_seconds):
+    """Yield at most `chunk` rows at a time; the caller may use another engine in between."""
+    while True:
+        with on_engine(method, engine, max_seconds):
+            rows = next(pieces, None)
+        if rows is None:
+            return
+        yield from (rows[at : at + chunk] for at in range(0, len(rows), chunk))
 
 
 def _listed(chunks, progress):

@@ -79,6 +79,7 @@ def common_rows(rows, p, p_end, q, q_end):
         "of_edge": "of_edge = 72",
         "of_vertex": "of_vertex = 71 * 70",
         "busy_lanes": "busy_lanes = 17.6",
+        "looked_up": "looked_up = 39",
     },
     "10_your_kernel": {"busiest": "busiest = 0.008", "spared": "spared = 'both'"},
     "11_four_vertices": {

@@ -13,8 +13,9 @@ pytestmark = [pytest.mark.full, pytest.mark.browser]
 def test_the_page_fits_a_telephone_in_both_themes(load_benchmark, chromium, tmp_path, scheme):
     from playwright.sync_api import sync_playwright
 
-    report = [{"suite": "report"} | row for row in records.reference("report")]
-    load_benchmark("verdict_page").write(Rows([{**report[0], "suite": "ceiling"}, *report]), tmp_path / "index.html")
+    report = [{"suite": "report", "item": 0, "scaled": 1} | row for row in records.reference("report")]
+    first = report[0] | {"suite": "ceiling", "copy_bytes_per_second": 1e12, "launch_us": 3}
+    load_benchmark("verdict_page").write(Rows([first, *report]), tmp_path / "index.html")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM)
         page = browser.new_context(offline=True, color_scheme=scheme, viewport={"width": 390, "height": 800}).new_page()

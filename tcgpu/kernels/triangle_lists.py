@@ -18,7 +18,6 @@ from tcgpu.kernels.device.columns import columns_of_edge, find_columns
 from tcgpu.kernels.device.search import find
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.registry import on_engine
 
 MOST_ROWS = 1 << 24  # of the array, unless an edge may have more triangles
 THREADS = 256
@@ -61,19 +60,8 @@ def write_triangle(rows, at, u, v, w, number):
     rows[at], rows[at + 1], rows[at + 2] = int32(low), int32(u + v + w - low - high), int32(high)
 
 
-def list_triangles(graph, chunk, engine, order, max_seconds):
-    """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3), of anything that `prepare` takes."""
-    found = _found(graph, order)
-    while True:
-        with on_engine(METHOD, engine, max_seconds):  # the caller, in between, may use another engine
-            rows = next(found, None)
-        if rows is None:
-            return
-        for at in range(0, len(rows), chunk):
-            yield rows[at : at + chunk]
-
-
-def _found(graph, order):
+def pieces(graph, order):
+    """Yield every triangle once, in int32 arrays with three columns, of anything that `prepare` takes."""
     given = prepare(graph, "natural")
     ordered, number = prepare(given, order), np.empty(0, np.int32)
     if ordered is not given:
