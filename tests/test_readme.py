@@ -122,6 +122,16 @@ def test_the_tables_of_webgpu_are_the_records(root):
     assert len(expected) > 10 and curves[1:] == expected, f"the table should be\n{as_table(expected)}"
 
 
+def test_the_count_of_gap_kron_is_the_recorded_one(root, text):
+    rows = Rows.read_csv(root / "data/measured/gap-nvidia-h200.csv")
+    (kron,) = (row for row in rows if row["graph"] == "gap_kron 27")
+    device, host = kron["device_total_ms"] / 1e3, kron["total_ms"] / 1e3
+    said = " ".join(text.split())
+    assert kron["triangles"] == kron["published"] and f"{kron['triangles']:,} triangles" in said
+    assert f"{kron['records'] / 1e9:.1f} billion raw edges" in said
+    assert f"counts them in {device:.1f} s" in said and f"in {host:.1f} s from the host's memory" in said
+
+
 def test_the_table_of_methods_has_all_of_them(root):
     table = cells((root / "docs" / "methods.md").read_text(encoding="utf-8").splitlines())
     expected = [[f"`{method.name}`", method.source, method.summary] for method in tcgpu.methods()]
