@@ -6,6 +6,7 @@ others. Usage: [FULL=1] python tests/suite.py [PART ...]
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -38,7 +39,8 @@ class Part:
     def command(self):
         extra = [f"--junitxml={self.record}", "--durations=5", "-rfE"] if self.arguments[0] == "pytest" else []
         extra += ["--full"] if FULL and self.name in ("core", "gpu", "browser") else []
-        return [sys.executable, "-m", *self.arguments, *extra]
+        gives_way = [] if self.beside or not shutil.which("nice") else ["nice"]  # pages have limits of time
+        return [*gives_way, sys.executable, "-m", *self.arguments, *extra]
 
 
 WORKERS = "--numprocesses=auto"
