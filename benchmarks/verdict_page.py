@@ -63,8 +63,11 @@ def page(rows):
         element("h2", "The rule"),
         element("dl", *(joined(element("dt", shown(name)), element("dd", f"{meaning}."))
                         for name, meaning in verdicts.MEANING.items())),
+        element("p", "Times of a graph that is smaller than at full size are multiplied by what its edges lack. The "
+                     "smaller it is, the more of them is the launch alone: such times are rough. The least size is that "
+                     "of the smallest graph in the parts of the record that a claim is judged by."),
         element("h2", "The claims"),
-        wide(element("table", line("", "paper", "claim", "published", "here", "verdict", tag="th"),
+        wide(element("table", line("", "paper", "claim", "published", "here", "least size", "verdict", tag="th"),
                      *map(claim_line, found))),
         element("h2", "The charts"),
         element("p", *(joined(element("span", class_=f"key {of}"), of) for of in ("published", "here")),
@@ -103,7 +106,8 @@ def claim_line(found):
     claim, evidence = found
     name = element("a", claim["id"], href=f"#{claim['id']}") if evidence and evidence.figures else claim["id"]
     texts = (verdicts.text(evidence, what) for what in ("published", "here"))
-    return line(name, f"{claim['paper']}, {claim['place']}", claim["claim"], *texts, shown(verdicts.verdict(evidence)))
+    return line(name, f"{claim['paper']}, {claim['place']}", claim["claim"], *texts, verdicts.size(evidence),
+                shown(verdicts.verdict(evidence)))
 
 
 def chart(claim, evidence):

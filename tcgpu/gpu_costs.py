@@ -24,7 +24,7 @@ SMALL_TRUSS = 1 << 17  # but not of so few
 FEW_WEAK = 0.2  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all supports
 
 # The host or the GPU, one or several (`benchmarks/motifs.py`, `streaming.py`, `divided.py`)
-MANY_EDGES = 1 << 19  # for fewer the host is about as fast: in cleaning a stream's, in motifs and lists of triangles
+MANY_EDGES = 1 << 19  # from which on the GPU cleans a stream's, counts motifs and lists unasked; few below were timed
 DIVIDED_EDGES = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean them
 
 # Estimated times (`benchmarks/estimates.py`)

@@ -86,3 +86,11 @@ def test_an_empty_record_measures_nothing_but_what_is_computed():
     table = verdicts.table(Rows([{"suite": "ceiling", "gpu_compute_capability": ""}]))
     measurable = [row["id"] for row in table if row["verdict"] != MISSING]
     assert len(measurable) > 10 and {CHARTED[name]["kind"] for name in measurable} == {"table", "number"}
+
+
+def test_a_claim_says_how_small_the_graphs_are():
+    rows = [{"suite": "report"} | row for row in records.reference("report")]
+    for share, said in ((1, "100"), (2**-8, "0.391")):
+        sized = Rows(row | {"scaled": share if "delaunay" in row["graph"] else 1} for row in rows)
+        found = {row["id"]: row for row in verdicts.table(sized)}
+        assert found["I42"]["of full size"] == said + "\N{NO-BREAK SPACE}%" and found["B80"]["of full size"] == ""

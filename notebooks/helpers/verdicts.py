@@ -4,7 +4,8 @@
     verdicts.table(rows)
 
 A claim has its evidence in EVIDENCE, a function of the record by suite: `suites["report"]` are its rows. Times of a
-graph that has another number of edges than the published one are scaled by that number.
+graph that has another number of edges than the published one are multiplied by what its edges lack, and the Evidence
+says how small the graphs of the suites that it is from are.
 """
 
 import math
@@ -47,13 +48,25 @@ class Figure(NamedTuple):
 class Evidence(NamedTuple):
     """The figures of a claim; of each comparison that it makes whether it has the same result here; the factor.
 
-    curve: what else a chart shows.
+    curve: what else a chart shows. least: the size of the smallest graph, as a share of the full size.
     """
 
     figures: list[Figure]
     order: list[bool]
     factor: float = FACTOR
     curve: tuple[Figure, ...] = ()
+    least: float = 1
+
+
+class Read(dict):
+    """The rows of a record by suite, and the least share of the full size of those that were read."""
+
+    least = 1
+
+    def __getitem__(self, suite):
+        rows = super().__getitem__(suite)
+        self.least = min([self.least, *(row["scaled"] for row in rows if row.get("scaled", "") != "")])
+        return rows
 
 
 def verdict(evidence):
@@ -86,8 +99,10 @@ def claims(rows):
 
 def evidence_of(name, suites):
     """The Evidence of a claim; None if the record lacks what it needs."""
+    read = Read(suites)
     try:
-        return EVIDENCE[name](suites) if name in EVIDENCE else None
+        found = EVIDENCE[name](read) if name in EVIDENCE else None
+        return found and found._replace(least=read.least)
     except (KeyError, IndexError, ValueError, ZeroDivisionError):  # rows or graphs that are not there
         return None
 
@@ -96,7 +111,7 @@ def table(rows):
     """A row for each charted claim, with its verdict."""
     found = [
         {"id": claim["id"], "claim": claim["claim"], "published": text(evidence, "published"),
-         "here": text(evidence, "here"), "verdict": verdict(evidence)}
+         "here": text(evidence, "here"), "of full size": size(evidence), "verdict": verdict(evidence)}
         for claim, evidence in claims(rows)
     ]  # fmt: skip
     return Table(found, *found[0])
@@ -109,6 +124,11 @@ def text(evidence, what):
     figures = sorted(evidence.figures, key=lambda figure: figure.low if what == "published" else figure.here)
     said = [published_text(figure) if what == "published" else number(figure.here) for figure in figures]
     return said[0] if len(set(said)) == 1 else f"{said[0]} to {said[-1]}"
+
+
+def size(evidence):
+    """How large the smallest graph is that figures may be from, in words."""
+    return "" if evidence is None or not evidence.figures else f"{100 * evidence.least:.3g}\N{NO-BREAK SPACE}%"
 
 
 def published_text(figure):
