@@ -64,8 +64,8 @@ def page(rows):
         element("dl", *(joined(element("dt", shown(name)), element("dd", f"{meaning}."))
                         for name, meaning in verdicts.MEANING.items())),
         element("p", "Times of a graph that is smaller than at full size are multiplied by what its edges lack. The "
-                     "smaller it is, the more of them is the launch alone: such times are rough. The least size is that "
-                     "of the smallest graph in the parts of the record that a claim is judged by."),
+                     "smaller it is, the more of them is the launch alone: such times are rough. The least size is "
+                     "that of the smallest graph in the parts of the record that a claim is judged by."),
         element("h2", "The claims"),
         wide(element("table", line("", "paper", "claim", "published", "here", "least size", "verdict", tag="th"),
                      *map(claim_line, found))),
