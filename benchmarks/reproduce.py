@@ -4,10 +4,11 @@
     python benchmarks/reproduce.py --check FILE ...
 
 The record is INTO/MACHINE.csv: rows of the suites of `papers.py`. `suite` and `item` say which part of one a row is of,
-`scaled` how large its graph is, as a share of the suite's full size. Each item gets a share of the time that is left,
-by the weight of its suite. It is measured on a small graph first, and on larger ones while the time that it takes says
-that the next fits. The record is written after each item, and Ctrl-C ends the run: the same command goes on where the
-last one ended, with as much time again. The page is INTO/index.html. Both tell what could not be measured, and why.
+`scaled` how large its graph is, as a share of the suite's full size. All items are measured on their smallest graphs
+first, which compiles their kernels. Then each gets a share of the time that is left, by the weight of its suite, and
+larger graphs while the time that it takes says that the next fits. The record is written after each item, and Ctrl-C
+ends the run: the same command goes on where the last one ended, with as much time again, also for larger graphs. The
+page is INTO/index.html. Both tell what could not be measured, and why.
 
 `--engine` names what runs the kernels: NVIDIA's GPU (gpu), else any GPU (webgpu). The simulator (sim) or a device in
 software can be named, to try this: `--most 0.0001` for small graphs. Such a record says so, and `--check` refuses it.
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ import streaming
 import verdict_page
 
 from tcgpu import datasets, generate, hardware, measurement, records
+from tcgpu.distributed.worker import method_of
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.errors import EngineError, GraphError, TcgpuError
@@ -68,33 +70,39 @@ def reproduce(path, *, engine, minutes, most=1.0, repeats=3, show=True):
 
     most: the size of the largest graphs, as a share of the suites' full size.
     """
-    rows, end = begun(path, engine), time.monotonic() + 60 * minutes
-    there = {(row["suite"], row["item"]) for row in rows}
+    found, end = begun(path, engine), time.monotonic() + 60 * minutes
     if most == 1:
         fetch_graphs(time.monotonic() + 60 * minutes * FETCHING)
     items = {suite: SUITES[suite][0](most) for suite in suites_of(engine)}
-    left = [(suite, k) for suite in items for k in range(len(items[suite])) if (suite, k) not in there]
-    weights = [WEIGHTS[suite] / len(items[suite]) for suite, _ in left]
-    with runtime.using(engine), progress(show, len(left), "reproducing") as bar:
-        if (CEILING, 0) not in there:
-            rows.append({"suite": CEILING, "item": 0, "engine": engine} | ceilings() | facts(engine))
-        for k, (suite, item) in enumerate(left):
-            now = time.monotonic()
-            seconds = max(0, end - now) * weights[k] / sum(weights[k:])
-            compiling = min(COMPILING, max(0, end - now) * PATIENCE)
-            found = sized(suite, items[suite][item], engine, repeats, most, seconds, compiling)
-            rows += ({"suite": suite, "item": item} | row | facts(row.get("engine", engine)) for row in found)
-            rows.write_csv(path)
-            bar.add(1)
-    return rows
+    places = [(suite, k) for suite in items for k in range(len(items[suite])) if not done(found.get((suite, k)), most)]
+    with runtime.using(engine), progress(show, 2 * len(places), "reproducing") as bar:
+        if not found:
+            found[CEILING, 0] = Rows([{"suite": CEILING, "item": 0, "engine": engine} | ceilings() | facts(engine)])
+        for growing in (False, True):
+            weights = [WEIGHTS[suite] / len(items[suite]) for suite, _ in places]
+            for k, (suite, number) in enumerate(places):
+                item, before = items[suite][number], found.get((suite, number))
+                share = size(before) * growing or smallest(suite, item, most)
+                left = max(0, end - time.monotonic())
+                seconds = left * weights[k] / sum(weights[k:]) if growing else min(COMPILING, left * PATIENCE)
+                measure = partial(SUITES[suite][1], item, engine=engine, repeats=repeats if growing else 1)
+                rows = sized(measure, share, most, seconds, growing)
+                if size(rows) >= size(before):
+                    about = {"suite": suite, "item": number}
+                    found[suite, number] = Rows(about | row | facts(row.get("engine", engine)) for row in rows)
+                Rows(chain(*found.values())).write_csv(path)
+                bar.add(1)
+            places = [place for place in places if not done(found[place], most)]
+    return Rows(chain(*found.values()))
 
 
 def begun(path, engine):
-    """The rows of the record at this path that stay: none of another revision or GPU, and none that came too late."""
+    """The rows of the record at this path by suite and item; none if another revision or GPU made it."""
     rows = Rows.read_csv(path) if path.exists() else Rows()
-    now = facts(engine)
-    same = all(row["tcgpu"] == now["tcgpu"] and row["gpu_name"] == now["gpu_name"] for row in rows[:1])
-    return Rows(row for row in rows if same and row.get("refused") != LATE)
+    now, found = facts(engine), {}
+    for row in rows if rows and all(rows[0][key] == now[key] for key in ("tcgpu", "gpu_name")) else ():
+        found.setdefault((row["suite"], row["item"]), Rows()).append(row)
+    return found
 
 
 def facts(engine):
@@ -104,20 +112,19 @@ def facts(engine):
     return measurement.machine("cpu") | {"gpu_name": "CUDA simulator", "gpu_kind": "software"}
 
 
-def sized(suite, item, engine, repeats, most, seconds, compiling):
-    """The rows of an item on the largest graph that the time allows; one with the reason if it can't be measured.
+def sized(measure, share, most, seconds, growing):
+    """The rows of an item, of a graph of this share of its full size or larger; one with the reason if there are none.
 
-    compiling: how many seconds the first run may take, if that is more.
+    The graph grows, up to `most`, where it is too small to be one, and if `growing` while the time allows.
     """
-    measure, share, found, reason = SUITES[suite][1], most * FIRST, Rows(), LATE
-    end = time.monotonic() + seconds
+    end, found, reason = time.monotonic() + seconds, Rows(), LATE
     while True:
-        begin, rows, compiled = time.monotonic(), Rows(), bool(found)
+        begin, growth = time.monotonic(), GROWTH
         try:
-            with watched(partial(stop, end if compiled else max(end, begin + compiling))):
-                rows = measure(item, engine=engine, repeats=repeats if compiled else 1, share=share)
+            with watched(partial(stop, end)):
+                rows = measure(share=share)
         except GraphError as error:  # as a rule, there is no graph of the kind that is so small
-            reason = str(error)
+            rows, reason = Rows(), str(error)
         except OutOfTime:
             break
         except (TcgpuError, MemoryError) as error:
@@ -125,20 +132,34 @@ def sized(suite, item, engine, repeats, most, seconds, compiling):
             break
         except Exception as error:  # counts differ, or a driver fails
             return Rows([{"scaled": share, "wrong": f"{type(error).__name__}: {error}"}])
-        now = time.monotonic()
-        fitting = (max(end - now, 0) / max(now - begin, 1e-3)) ** (1 / POWER)
-        growth = min(most / share, GROWTH, 2 ** math.floor(math.log2(max(fitting, 1))))
         if rows:
-            same = compiled and rows[0]["edges"] == found[0]["edges"]  # a graph of one size
-            found = Rows(row | {"scaled": share} for row in rows)
-            if not compiled and now < end:
-                continue  # the same again, to know how long it takes
-            if same and share > most * FIRST:
-                break
-        if growth < 2:
+            found = Rows(row | {"scaled": share} | ({} if growing else {"first": 1}) for row in rows)
+            now = time.monotonic()
+            fitting = (max(end - now, 0) / max(now - begin, 1e-3)) ** (1 / POWER)
+            growth = min(GROWTH, 2 ** math.floor(math.log2(max(fitting, 1)))) if growing else 1
+        growth = min(growth, most / share)
+        if growth < 2 or (found and not rows):
             break
         share *= growth
     return found or Rows([{"scaled": share, "refused": " ".join(reason.split())}])
+
+
+def smallest(suite, item, most):
+    """The size of the first graph of an item. One that has a name is there at full size alone."""
+    name = item[1] if suite == "levels" else item
+    return most if suite in ("table1", "truss3", "levels") and isinstance(name, str) else most * FIRST
+
+
+def size(rows):
+    """The size of the graph that rows of an item are of, as a share of its full size; 0 if there are none."""
+    return rows[0]["scaled"] if rows and not rows[0].get("refused") else 0
+
+
+def done(rows, most):
+    """Whether nothing more is to be measured of an item."""
+    if not rows or rows[0].get("first") or rows[0].get("refused") == LATE:
+        return False
+    return bool(rows[0].get("refused") or rows[0].get("wrong") or rows[0]["scaled"] == most)
 
 
 def suites_of(engine):
@@ -148,6 +169,7 @@ def suites_of(engine):
 
 def stream(name, *, engine, repeats, share):
     """TriCore's streaming: a graph of the ladder through limited memory of the device, as `streaming.py` has it."""
+    method_of(streaming.KERNEL, engine, {})  # refuses an engine that does not count in parts
     raw = generate.edges("rmat", **papers.scaled(papers.LADDER_GRAPHS[name], share))
     with tempfile.TemporaryDirectory() as folder:
         rows = streaming.measured(name, as_graph(raw).ordered("degree"), Path(folder, "graph"), repeats, [])

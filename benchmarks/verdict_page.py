@@ -148,8 +148,9 @@ def smaller(rows):
     """A line for each suite and reason of the items that are smaller than at full size, or not there."""
     found = {}
     for row in rows[1:]:
-        if row["scaled"] != 1:
-            why = row.get("refused") or row.get("wrong") or "as large as the time allowed"
+        if row["scaled"] != 1 or row.get("first"):
+            once = "the time was over after one run" if row.get("first") else "as large as the time allowed"
+            why = row.get("refused") or row.get("wrong") or once
             size = "-" if row.get("refused") or row.get("wrong") else f"{row['scaled']:.2g}"
             found.setdefault((row["suite"], size, why), set()).add(row["item"])
     for (suite, size, why), items in found.items():

@@ -72,17 +72,45 @@ def test_a_run_that_reports_can_be_ended_and_is_tried_again_the_next_time(items,
     assert {item for item, _ in shares} == {"b"} and [row["ms"] for row in rows] == [1, 1]
 
 
-def test_an_interrupt_keeps_what_was_measured(items, tmp_path):
+def test_all_are_measured_once_before_any_grows(items):
+    _, shares = items(lambda item, share: [{"ms": 1}])
+    assert shares[:2] == [("a", 1 / 256), ("b", 1 / 256)]
+
+
+@pytest.mark.parametrize("last, kept", [(0, {0: 1}), (1 / 256, {0: "", 1: 1})])
+def test_an_interrupt_keeps_what_was_measured(items, tmp_path, last, kept):
+    """In the first round, or while graphs grow: `first` says which rows are of the first round."""
+
     def interrupted(item, share):
-        if item == "b":
+        if item == "b" and share > last:
             raise KeyboardInterrupt
         return [{"ms": 1}]
 
     with pytest.raises(KeyboardInterrupt):
         items(interrupted)
-    assert [row["item"] for row in Rows.read_csv(tmp_path / "record.csv") if row["suite"] == "fake"] == [0]
-    _, shares = items(lambda item, share: [{"ms": 1}])
-    assert {item for item, _ in shares} == {"b"}
+    found = [row for row in Rows.read_csv(tmp_path / "record.csv") if row["suite"] == "fake"]
+    assert {row["item"]: row.get("first") for row in found} == kept
+    rows, shares = items(lambda item, share: [{"ms": 1}])
+    assert [row["scaled"] for row in rows] == [1, 1] and not any(row.get("first") for row in rows)
+    assert {item for item, _ in shares} == ({"a", "b"} if last == 0 else {"b"})
+
+
+def test_what_stayed_small_grows_in_the_next_run(items):
+    def slow(item, share):
+        time.sleep(30 * share)
+        return [{"ms": 1}]
+
+    rows, _ = items(slow, minutes=0.02)
+    assert all(row["scaled"] < 1 for row in rows)
+    rows, shares = items(lambda item, share: [{"ms": 2}])
+    assert [(row["scaled"], row["ms"]) for row in rows] == [(1, 2), (1, 2)]
+
+
+def test_a_graph_that_has_a_name_has_one_size(reproduce):
+    of = {suite: reproduce.SUITES[suite][0](1) for suite in ("levels", "report")}
+    full = [what[1] for what in of["levels"] if reproduce.smallest("levels", what, 1) == 1]
+    assert full == list(reproduce.papers.LEVELS_SNAP)
+    assert {reproduce.smallest("report", name, 1) for name in of["report"]} == {1 / 256}
 
 
 def test_another_revision_begins_anew(items, reproduce, monkeypatch):
