@@ -6,9 +6,9 @@
 The record is INTO/MACHINE.csv: rows of the suites of `papers.py`. `suite` and `item` say which part of one a row is of,
 `scaled` how large its graph is, as a share of the suite's full size. All items are measured on their smallest graphs
 first, which compiles their kernels. Then each gets a share of the time that is left, by the weight of its suite, and
-larger graphs while the time that it takes says that the next fits. The record is written after each item, and Ctrl-C
-ends the run: the same command goes on where the last one ended, with as much time again, also for larger graphs. The
-page is INTO/index.html. Both tell what could not be measured, and why.
+larger graphs while the time that it takes says that the next fits; and so on, until nothing grows. The record is
+written after each item, and Ctrl-C ends the run: the same command goes on where the last one ended, with as much time
+again, also for larger graphs. The page is INTO/index.html. Both tell what could not be measured, and why.
 
 `--engine` names what runs the kernels: NVIDIA's GPU (gpu), else any GPU (webgpu). The simulator (sim) or a device in
 software can be named, to try this: `--most 0.0001` for small graphs. Such a record says so, and `--check` refuses it.
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, pairwise, repeat
 from pathlib import Path
 
 import numpy as np
@@ -74,26 +74,27 @@ def reproduce(path, *, engine, minutes, most=1.0, repeats=3, show=True):
     if most == 1:
         fetch_graphs(time.monotonic() + 60 * minutes * FETCHING)
     items = {suite: SUITES[suite][0](most) for suite in suites_of(engine)}
-    places = [(suite, k) for suite in items for k in range(len(items[suite])) if not done(found.get((suite, k)), most)]
-    with runtime.using(engine), progress(show, 2 * len(places), "reproducing") as bar:
+    every = [(suite, k) for suite in items for k in range(len(items[suite]))]
+    with runtime.using(engine), progress(show, 60 * minutes, "reproducing") as bar:
         if not found:
             found[CEILING, 0] = Rows([{"suite": CEILING, "item": 0, "engine": engine} | ceilings() | facts(engine)])
-        for growing in (False, True):
+        for growing in chain([False], repeat(True)):  # rounds; the first one compiles
+            before, places = dict(found), [place for place in every if not done(found.get(place), most)]
             weights = [WEIGHTS[suite] / len(items[suite]) for suite, _ in places]
             for k, (suite, number) in enumerate(places):
-                item, before = items[suite][number], found.get((suite, number))
-                share = size(before) * growing or smallest(suite, item, most)
-                left = max(0, end - time.monotonic())
+                item, now = items[suite][number], time.monotonic()
+                left = max(0, end - now)
                 seconds = left * weights[k] / sum(weights[k:]) if growing else min(COMPILING, left * PATIENCE)
                 measure = partial(SUITES[suite][1], item, engine=engine, repeats=repeats if growing else 1)
-                rows = sized(measure, share, most, seconds, growing)
-                if size(rows) >= size(before):
+                there = found.get((suite, number)) if growing else None
+                rows = sized(measure, smallest(suite, item, most), most, seconds, growing, there)
+                if rows is not there and (growing or (suite, number) not in found):
                     about = {"suite": suite, "item": number}
                     found[suite, number] = Rows(about | row | facts(row.get("engine", engine)) for row in rows)
-                Rows(chain(*found.values())).write_csv(path)
-                bar.add(1)
-            places = [place for place in places if not done(found[place], most)]
-    return Rows(chain(*found.values()))
+                    Rows(chain(*found.values())).write_csv(path)
+                bar.add(time.monotonic() - now)
+            if growing and found == before:
+                return Rows(chain(*found.values()))
 
 
 def begun(path, engine):
@@ -101,7 +102,8 @@ def begun(path, engine):
     rows = Rows.read_csv(path) if path.exists() else Rows()
     now, found = facts(engine), {}
     for row in rows if rows and all(rows[0][key] == now[key] for key in ("tcgpu", "gpu_name")) else ():
-        found.setdefault((row["suite"], row["item"]), Rows()).append(row)
+        if row.get("refused") != LATE:
+            found.setdefault((row["suite"], row["item"]), Rows()).append(row)
     return found
 
 
@@ -112,14 +114,21 @@ def facts(engine):
     return measurement.machine("cpu") | {"gpu_name": "CUDA simulator", "gpu_kind": "software"}
 
 
-def sized(measure, share, most, seconds, growing):
+def sized(measure, share, most, seconds, growing, before=None):
     """The rows of an item, of a graph of this share of its full size or larger; one with the reason if there are none.
 
-    The graph grows, up to `most`, where it is too small to be one, and if `growing` while the time allows.
+    The graph grows, up to `most`, where it is too small to be one, and if `growing` while the time allows. before: the
+    rows of an earlier round, which are returned if the time is over before there are better ones.
     """
     end, found, reason = time.monotonic() + seconds, Rows(), LATE
+    if size(before):
+        share, took = before[0]["scaled"], before[0]["seconds"]
+        if not before[0].get("first"):
+            if (growth := fitting(took, seconds, most / share)) < 2:
+                return before
+            share *= growth
     while True:
-        begin, growth = time.monotonic(), GROWTH
+        begin, growth = time.monotonic(), min(GROWTH, most / share)
         try:
             with watched(partial(stop, end)):
                 rows = measure(share=share)
@@ -133,15 +142,22 @@ def sized(measure, share, most, seconds, growing):
         except Exception as error:  # counts differ, or a driver fails
             return Rows([{"scaled": share, "wrong": f"{type(error).__name__}: {error}"}])
         if rows:
-            found = Rows(row | {"scaled": share} | ({} if growing else {"first": 1}) for row in rows)
             now = time.monotonic()
-            fitting = (max(end - now, 0) / max(now - begin, 1e-3)) ** (1 / POWER)
-            growth = min(GROWTH, 2 ** math.floor(math.log2(max(fitting, 1)))) if growing else 1
-        growth = min(growth, most / share)
+            about = {"scaled": share, "seconds": round(now - begin, 3)} | ({} if growing else {"first": 1})
+            found = Rows(row | about for row in rows)
+            growth = fitting(now - begin, end - now, most / share) if growing else 1
         if growth < 2 or (found and not rows):
             break
         share *= growth
-    return found or Rows([{"scaled": share, "refused": " ".join(reason.split())}])
+    if found or size(before):
+        return found or before
+    return Rows([{"scaled": share, "refused": " ".join(reason.split())}])
+
+
+def fitting(took, seconds, most):
+    """How many times as large a graph may be, at most, that is measured in these seconds if this one took so many."""
+    growth = (max(seconds, 0) / max(took, 1e-3)) ** (1 / POWER)
+    return min(GROWTH, most, 2 ** math.floor(math.log2(max(growth, 1))))
 
 
 def smallest(suite, item, most):

@@ -11,7 +11,7 @@ A row a graph and way to count it, all from columns by degree in host memory:
     to_default      process_ms over that of `adaptive` in memory
     copies_ms, kernels_ms, whole_ms     by the device's events
     hidden          the share of the copies' time in which kernels ran
-    device_bytes, pinned_bytes          memory allocated on the device, and pinned on the host
+    device_bytes    memory allocated on the device
     host_bytes      the largest growth of the process's anonymous memory (not mapped from a file) during the count
 
     python benchmarks/streaming.py [--graph NAME ...] [--repeats 5] [--into FOLDER]
@@ -93,7 +93,6 @@ def streamed(graph, limit, repeats):
         "whole_ms": round(overlap.whole_ms, 3),
         "hidden": round(overlap.hidden, 3),
         "device_bytes": streaming.layout.device_bytes,
-        "pinned_bytes": streaming.pinned_bytes,
         "host_bytes": memory.grown,
     }
     return row | spread(process), overlap

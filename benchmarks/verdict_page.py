@@ -107,7 +107,7 @@ def claim_line(found):
     name = element("a", claim["id"], href=f"#{claim['id']}") if evidence and evidence.figures else claim["id"]
     texts = (verdicts.text(evidence, what) for what in ("published", "here"))
     return line(name, f"{claim['paper']}, {claim['place']}", claim["claim"], *texts, verdicts.size(evidence),
-                shown(verdicts.verdict(evidence)))
+                shown(verdicts.verdict(evidence)))  # fmt: skip
 
 
 def chart(claim, evidence):

@@ -106,6 +106,18 @@ def test_what_stayed_small_grows_in_the_next_run(items):
     assert [(row["scaled"], row["ms"]) for row in rows] == [(1, 2), (1, 2)]
 
 
+def test_time_that_others_leave_is_for_those_that_stayed_small(items):
+    """The first of two has half of the time in a round; what it needs is more than that."""
+
+    def slow(item, share):
+        time.sleep(share * 1.2 if item == "a" else 0)
+        return [{"ms": 1}]
+
+    rows, shares = items(slow, minutes=0.06)
+    assert [row["scaled"] for row in rows] == [1, 1] and shares.index(("b", 1)) < shares.index(("a", 1))
+    assert rows[0]["seconds"] >= 1.2 > rows[1]["seconds"]
+
+
 def test_a_graph_that_has_a_name_has_one_size(reproduce):
     of = {suite: reproduce.SUITES[suite][0](1) for suite in ("levels", "report")}
     full = [what[1] for what in of["levels"] if reproduce.smallest("levels", what, 1) == 1]

@@ -35,6 +35,7 @@ def found():
         (0, 32, 33, [False], REVERSED),
         (0, 32, 32, [], HOLDS),
         (math.nan, math.nan, 5, [True], MISSING),
+        (3, 3, 30, [], MISSING),
     ],
 )
 def test_the_rule(low, high, here, order, expected):
@@ -50,6 +51,11 @@ def test_times_are_compared_in_pairs_that_are_apart():
     assert verdicts.times(theirs, here).order == [False, True]  # a and c, b and c
     of_a = verdicts.times(theirs, here, of="a")
     assert of_a.order == [False] and [figure.what for figure in of_a.figures] == ["a, ms"]
+
+
+@pytest.mark.parametrize("here, expected", [(7, HOLDS), (8, REVERSED)])
+def test_what_is_counted_is_equal_or_is_not(here, expected):
+    assert verdicts.verdict(verdicts.equal([("triangles", 7, here), ("edges", 3, 3), ("vertices", 3, 3)])) == expected
 
 
 def test_each_evidence_is_of_a_charted_claim():

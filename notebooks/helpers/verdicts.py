@@ -31,7 +31,7 @@ MEANING = {
     IN_ORDER: "not so, but more than half of what the claim compares has the same order here: which of two is faster, "
     f"on which side of 1 a ratio is. Of published times those are compared that are {APART:g} times apart",
     REVERSED: "half of that or more has not",
-    MISSING: "the record has no figure, or the paper prints none",
+    MISSING: "the record has no figure, or a single time, which alone has no order; or the paper prints none",
 }
 MOST, LARGE, LONG, WARP = 1200, 256, 64, 32  # vertices of Figure 10; threads of a block; a long list; lanes of a warp
 
@@ -75,6 +75,8 @@ def verdict(evidence):
         return MISSING
     if all(fits(figure, evidence.factor) for figure in evidence.figures):
         return HOLDS
+    if not evidence.order:
+        return MISSING
     return IN_ORDER if sum(evidence.order) > len(evidence.order) / 2 else REVERSED
 
 
@@ -171,7 +173,8 @@ def times(theirs, here, of=None, unit="ms"):
 
 def equal(pairs):
     """Of what can be counted or computed: (what, published, here)."""
-    return Evidence([Figure(what, theirs, theirs, here) for what, theirs, here in pairs], [], 1)
+    figures = [Figure(what, theirs, theirs, here) for what, theirs, here in pairs]
+    return Evidence(figures, [all(figure.low == figure.here for figure in figures)], 1)
 
 
 def threshold(curve, place, here):
