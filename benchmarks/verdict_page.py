@@ -14,7 +14,7 @@ from tcgpu.markup import Markup, element, joined
 from tcgpu.records import gpu_of
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
-from helpers import verdicts
+from helpers import measured, verdicts
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1b1f24; --faint: #57606a; --line: #d0d7de; --back: #ffffff;
@@ -63,9 +63,10 @@ def page(rows):
         element("h2", "The rule"),
         element("dl", *(joined(element("dt", shown(name)), element("dd", f"{meaning}."))
                         for name, meaning in verdicts.MEANING.items())),
-        element("p", "Times of a graph that is smaller than at full size are multiplied by what its edges lack. The "
-                     "smaller it is, the more of them is the launch alone: such times are rough. The least size is "
-                     "that of the smallest graph in the parts of the record that a claim is judged by."),
+        element("p", stand_ins(rows),
+                "Times of a graph that is smaller than at full size are multiplied by what its edges lack. The smaller "
+                "it is, the more of them is the launch alone: such times are rough. The least size is that of the "
+                "smallest graph in the parts of the record that a claim is judged by."),
         element("h2", "The claims"),
         wide(element("table", line("", "paper", "claim", "published", "here", "least size", "verdict", tag="th"),
                      *map(claim_line, found))),
@@ -76,7 +77,7 @@ def page(rows):
         element("h2", "Our own: the ladder of adaptive"),
         ladder(rows),
         element("h2", "What was not measured at full size, or not at all"),
-        wide(element("table", line("suite", "items", "of full size", "why", tag="th"), *smaller(rows))),
+        wide(element("table", line("suite", "graphs", "of full size", "why", tag="th"), *smaller(rows))),
     )  # fmt: skip
     head = joined(Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width">'),
                   element("title", title), element("style", Markup(STYLE)))  # fmt: skip
@@ -110,9 +111,8 @@ def claim_line(found):
                 shown(verdicts.verdict(evidence)))  # fmt: skip
 
 
-def chart(claim, evidence):
-    """The figures of a claim, each a number and a bar."""
-    values = [x for figure in (*evidence.figures, *evidence.curve) for x in figure[1:] if 0 < x < math.inf]
+def bars(values):
+    """A function that draws one of these values as a bar, whose length is a logarithm."""
     low, high = (math.log(pick(values, default=1)) for pick in (min, max))
     low = min(low, high - math.log(10))  # so that small differences look small
 
@@ -122,6 +122,13 @@ def chart(claim, evidence):
         width = 5 + 95 * (math.log(value) - low) / (high - low)
         return element("div", class_=f"bar {of}", style=f"width: {width:.1f}%")
 
+    return bar
+
+
+def chart(claim, evidence):
+    """The figures of a claim, each a number and a bar."""
+    values = [x for figure in (*evidence.figures, *evidence.curve) for x in figure[1:] if 0 < x < math.inf]
+    bar = bars(values)
     rows = (
         line(figure.what, verdicts.published_text(figure), verdicts.number(figure.here),
              element("div", bar(figure.low or figure.high, "published"), bar(figure.here, "here"), class_="bars"))
@@ -136,12 +143,19 @@ def chart(claim, evidence):
 def ladder(rows):
     """The rungs of the ladder with their times."""
     rungs = [row for row in rows if row["suite"] == "ladder" and row.get("idea")]
-    most = max((row["kernel_ms"] for row in rungs), default=1)
-    return wide(element("table", line("graph", "idea", "order", "ms", "", tag="th"), *(
-        line(row["graph"], row["idea"], row["order"], verdicts.number(row["kernel_ms"]),
-             element("div", element("div", class_="bar here", style=f"width: {100 * row['kernel_ms'] / most:.1f}%"),
-                     class_="bars"))
-        for row in rungs)))  # fmt: skip
+    bar = bars([row["kernel_ms"] for row in rungs])
+    return wide(element("table", line("graph", "edges", "idea", "order", "ms", "", tag="th"), *(
+        line(row["graph"], f"{row['edges']:,}", row["idea"], row["order"], verdicts.number(row["kernel_ms"]),
+             element("div", bar(row["kernel_ms"], "here"), class_="bars")) for row in rungs)))  # fmt: skip
+
+
+def stand_ins(rows):
+    """Which generated graphs stand for graphs of the papers."""
+    made = {row["graph"]: row["made"] for row in rows if str(row.get("graph")).endswith(measured.CLASS)}
+    if not made:
+        return ""
+    each = (f"{name.removesuffix(measured.CLASS)} ({call})" for name, call in made.items())
+    return f"Generated graphs of their classes stand for these graphs of the report: {', '.join(each)}. "
 
 
 def smaller(rows):
@@ -151,7 +165,8 @@ def smaller(rows):
         if row["scaled"] != 1 or row.get("first"):
             once = "the time was over after one run" if row.get("first") else "as large as the time allowed"
             why = row.get("refused") or row.get("wrong") or once
-            size = "-" if row.get("refused") or row.get("wrong") else f"{row['scaled']:.2g}"
-            found.setdefault((row["suite"], size, why), set()).add(row["item"])
-    for (suite, size, why), items in found.items():
-        yield line(suite, ", ".join(map(str, sorted(items))), size, why)
+            size = "-" if row.get("refused") or row.get("wrong") else verdicts.percent(row["scaled"])
+            graphs = found.setdefault((row["suite"], size, why), {})
+            graphs[row.get("graph") or f"number {row['item']}"] = None
+    for (suite, size, why), graphs in found.items():
+        yield line(suite, ", ".join(graphs), size, why)

@@ -130,7 +130,11 @@ def text(evidence, what):
 
 def size(evidence):
     """How large the smallest graph is that figures may be from, in words."""
-    return "" if evidence is None or not evidence.figures else f"{100 * evidence.least:.3g}\N{NO-BREAK SPACE}%"
+    return "" if evidence is None or not evidence.figures else percent(evidence.least)
+
+
+def percent(share):
+    return f"{100 * share:.3g}\N{NO-BREAK SPACE}%"
 
 
 def published_text(figure):
