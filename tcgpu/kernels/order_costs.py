@@ -136,9 +136,13 @@ class OrderCosts:
         return _total(DEGREE_NS, self.degree_counts())
 
     def suits_tiles(self):
-        """Whether a count is fastest if all columns are rows of bits."""
+        """Whether a count is fastest if all columns are rows of bits.
+
+        In a graph so dense that it might be, the pairs of heavy columns take as long as others.
+        """
         tiles_ns = NATURAL_NS["begin"] + _total(TILES_NS, {"cubes": self.n**3, "squares": self.n**2})
-        return tiles_ns < min(*self.natural_ns.values(), self.merged_ns, self.degree_ns)
+        pairs_ns = (DEGREE_NS["pairs"] - DEGREE_NS["heavy pairs"]) * self.sums["heavy pairs"]
+        return tiles_ns < min(*self.natural_ns.values(), self.merged_ns, self.degree_ns + pairs_ns)
 
     def best_words(self, room=math.inf):
         """The `words` of the fastest count in natural order whose rows of bits take at most `room` bytes."""
