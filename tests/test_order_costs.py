@@ -279,6 +279,20 @@ class TestRecord:
         own, best = beside_public_programs(found["NVIDIA H200"])
         longer = [100 * (own[kind] / best[kind] - 1) for kind in own if own[kind] > best[kind] > 0.01]
         assert len(own) == 61 and f"{min(longer):.0f} to {max(longer):.0f} % longer than the fastest" in page
+        sizes = records.reference("public")
+        of_size = [
+            beside_public_programs([row for row in sizes if row["asked"] == size])
+            for size in (100_000, 300_000, 1_000_000, 3_000_000)
+        ]
+        ratios = [np.array([best[kind] / own[kind] for kind in own]) for own, best in of_size]
+        assert {len(each) for each in ratios} == {64}
+        behind, far, median = (
+            [what(each) for each in ratios]
+            for what in (lambda r: sum(r < 1), lambda r: sum(1.3 * r < 1), lambda r: f"{np.median(r):.1f}")
+        )
+        places = "behind the fastest of them on {} kinds at 100,000 edges, {} at 300,000, {} at 1 million and {} at"
+        assert places.format(*behind) in page and "more than 1.3 times on {}, {}, {} and {}.".format(*far) in page
+        assert "the fastest took {}, {}, {} and {} times as long".format(*median) in page
         tallies = {kind: orders.tallies_and_best(row) for kind, row in large.items()}
         at_vertices, at_edges = (np.median([found[k] / found[2] for found in tallies.values()]) for k in (0, 1))
         assert f"vertices took {at_vertices:.1f} times as long" in page and f"of edges {at_edges:.1f} times" in page

@@ -247,6 +247,7 @@ def test_a_contributed_record_is_found_beside_ours_and_never_in_place_of_it(tmp_
     monkeypatch.setattr(records, "data_path", lambda *parts: tmp_path.joinpath(*parts))
     found = records.records("sweep")
     assert found["GPU Y"] == own and {row["suite"] for row in found["GPU X"]} == {"sweep"}
+    assert records.reference("sweep") == own and records.reference("report")[0]["suite"] == "report"
     assert "auto class" in records.counts()["GPU X"]
 
 

@@ -58,6 +58,11 @@ def test_what_is_counted_is_equal_or_is_not(here, expected):
     assert verdicts.verdict(verdicts.equal([("triangles", 7, here), ("edges", 3, 3), ("vertices", 3, 3)])) == expected
 
 
+def test_ratios_are_on_a_side_or_near_one():
+    assert verdicts.ratios({"a": 3, "b": 0.5}, 2).order == [True, False]
+    assert verdicts.ratios({"a": 1.05, "b": 0.95, "c": 1.2}, 1).order == [True, True, False]
+
+
 def test_each_evidence_is_of_a_charted_claim():
     assert verdicts.EVIDENCE.keys() <= CHARTED.keys() and len(verdicts.EVIDENCE) > 60
 

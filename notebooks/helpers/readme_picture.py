@@ -1,11 +1,13 @@
-"""Draw the README's picture, data/measured/sweep.svg, and print what the README says about it.
+"""Draw the README's picture, data/measured/sweep.svg, and write what docs/measured.md says of its curves.
 
 python notebooks/helpers/readme_picture.py
 """
 
 import csv
 import io
+import re
 import sys
+import textwrap
 from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,7 +19,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from helpers import measured  # noqa: E402
 from tcgpu.lab import sweep  # noqa: E402
 
-PICTURE = Path(__file__).resolve().parents[2] / "data" / "measured" / "sweep.svg"
+ROOT = Path(__file__).resolve().parents[2]
+PICTURE, PAGE = ROOT / "data" / "measured" / "sweep.svg", ROOT / "docs" / "measured.md"
 NUMBERS = ".//{http://purl.org/dc/elements/1.1/}description"  # the element of the picture that contains them
 
 
@@ -38,6 +41,13 @@ def curves_in(path):
     ]
 
 
+def described(page):
+    """The text of a page, with the sentences about the curves after the comment that names this file."""
+    sentences = " ".join(measured.describe_sweep(curves_in(PICTURE)))
+    paragraph = "\n".join(textwrap.wrap(sentences, 120, break_on_hyphens=False))
+    return re.sub(r"(readme_picture\.py .*?-->\n\n).*?(?=\n\n)", rf"\1{paragraph}", page, flags=re.DOTALL)
+
+
 if __name__ == "__main__":
     draw(PICTURE)
-    print(*measured.describe_sweep(curves_in(PICTURE)), sep="\n")
+    PAGE.write_text(described(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

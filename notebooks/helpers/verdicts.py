@@ -19,7 +19,7 @@ from tcgpu.errors import TcgpuError
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.bitmap_auto import choice
 from tcgpu.lab import sweep
-from tcgpu.records import Rows, Table
+from tcgpu.records import Rows, Table, data_path, gpu_of
 
 FACTOR = 1.5  # a figure here that is within this factor of the published one is of its size
 APART = 1.1  # published times are in an order if they are this many times apart
@@ -29,7 +29,8 @@ MEANING = {
     HOLDS: f"every figure here is within a factor of {FACTOR:g} of the published one, a share within {APART:g}, or "
     "within the bound that the claim names; what can be counted or computed is equal",
     IN_ORDER: "not so, but more than half of what the claim compares has the same order here: which of two is faster, "
-    f"on which side of 1 a ratio is. Of published times those are compared that are {APART:g} times apart",
+    f"on which side of 1 a ratio is, or that it is 1 within {APART:g}. Of published times those are compared that are "
+    f"{APART:g} times apart",
     REVERSED: "half of that or more has not",
     MISSING: "the record has no figure, or a single time, which alone has no order; or the paper prints none",
 }
@@ -119,6 +120,13 @@ def table(rows):
     return Table(found, *found[0])
 
 
+def tables():
+    """Of each record of `make reproduce` that is here, others' and this machine's own: the GPU's name -> `table`."""
+    folders = [path.with_name("reproduced") for path in (data_path("measured"), data_path())]
+    records = (Rows.read_csv(path) for folder in folders for path in sorted(folder.glob("*.csv")))
+    return {gpu_of(rows[0]) or rows[0]["gpu_name"]: table(rows) for rows in records}
+
+
 def text(evidence, what):
     """What is published, or what is here, of all figures: one, or from the least to the largest."""
     if evidence is None or not evidence.figures:
@@ -156,9 +164,11 @@ def number(value):
 
 
 def ratios(here, low, high=None, *, over=1, factor=FACTOR):
-    """Of a dict of ratios, each of which is to be from `low` to `high`; `over` tells on which side one is."""
+    """Of a dict of ratios, each of which is to be from `low` to `high`, and in order on that side of `over`, or near."""
     high = low if high is None else high
     figures = [Figure(str(what), low, high, value) for what, value in here.items()]
+    if low == high == over:
+        return Evidence(figures, [over / APART <= value <= over * APART for value in here.values()], factor)
     return Evidence(figures, [(value > over) == (low >= over) for value in here.values()], factor)
 
 
