@@ -79,16 +79,17 @@ def reproduce(path, *, engine, minutes, most=1.0, repeats=3, show=True):
         if not found:
             found[CEILING, 0] = Rows([{"suite": CEILING, "item": 0, "engine": engine} | ceilings() | facts(engine)])
         for growing in chain([False], repeat(True)):  # rounds; the first one compiles
-            before, places = dict(found), [place for place in every if not done(found.get(place), most)]
+            before = dict(found)
+            places = [place for place in every if not done(found.get(place), most, growing)]
             weights = [WEIGHTS[suite] / len(items[suite]) for suite, _ in places]
             for k, (suite, number) in enumerate(places):
                 item, now = items[suite][number], time.monotonic()
                 left = max(0, end - now)
                 seconds = left * weights[k] / sum(weights[k:]) if growing else min(COMPILING, left * PATIENCE)
                 measure = partial(SUITES[suite][1], item, engine=engine, repeats=repeats if growing else 1)
-                there = found.get((suite, number)) if growing else None
+                there = found.get((suite, number))
                 rows = sized(measure, smallest(suite, item, most), most, seconds, growing, there)
-                if rows is not there and (growing or (suite, number) not in found):
+                if rows is not there:
                     about = {"suite": suite, "item": number}
                     found[suite, number] = Rows(about | row | facts(row.get("engine", engine)) for row in rows)
                     Rows(chain(*found.values())).write_csv(path)
@@ -171,9 +172,11 @@ def size(rows):
     return rows[0]["scaled"] if rows and not rows[0].get("refused") else 0
 
 
-def done(rows, most):
-    """Whether nothing more is to be measured of an item."""
-    if not rows or rows[0].get("first") or rows[0].get("refused") == LATE:
+def done(rows, most, growing):
+    """Whether nothing more is to be measured of an item; before graphs grow, nothing at all."""
+    if not rows or not growing:
+        return bool(rows)
+    if rows[0].get("first") or rows[0].get("refused") == LATE:
         return False
     return bool(rows[0].get("refused") or rows[0].get("wrong") or rows[0]["scaled"] == most)
 
