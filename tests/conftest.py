@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import sampling
 import swiftshader
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tcgpu.engines import choice, kernel_compiler, runtime
 from tcgpu.insight.faults import check_launch
 
-# a first call compiles, and CI machines are busy: no deadline for one example
-settings.register_profile("tcgpu", deadline=None)
+# a first call compiles, and CI machines are busy: no deadline for one example; a test may have a class for each engine
+settings.register_profile("tcgpu", deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 settings.load_profile("tcgpu")
 
 choice._passed = choice.MAX_IN_NUMPY_IN_ALL  # NumPy has had its share: tests are of compiled code

@@ -13,6 +13,7 @@ for each vertex, and per edge an int32.
 """
 
 import functools
+from itertools import islice
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -135,8 +136,8 @@ def _made(size, dtype, values):
     made = np.empty(size, dtype)
 
     def fill(worker, workers):
-        part = slice(size * worker // workers, size * (worker + 1) // workers)
-        made[part] = values(part)  # NumPy releases the GIL here
+        for part in islice(blocks(size), worker, None, workers):
+            made[part] = values(part)  # NumPy releases the GIL here
 
     run_threads(fill, workers=shares(size))
     return made

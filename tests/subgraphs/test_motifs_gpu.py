@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import sampling
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import sparse_graphs
 
@@ -111,7 +111,7 @@ class TestWithoutAGpu:
             assert tcgpu.cliques(GRAPHS[name](), k, engine="sim") == tcgpu.cliques(GRAPHS[name](), k)
         assert tcgpu.cliques(generate.clique(8), k, engine="sim") == comb(8, k)
 
-    @settings(max_examples=15, suppress_health_check=[HealthCheck.differing_executors])  # a class for each engine
+    @settings(max_examples=15)
     @given(sparse_graphs(most_vertices=9), st.integers(1, 8))
     def test_small_graphs_of_any_kind(self, graph, k):
         assert tcgpu.motifs(graph, engine="sim", connected=False) == tcgpu.motifs(graph, connected=False)
