@@ -13,15 +13,16 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import tcgpu
 from tcgpu import __main__ as command_line
 from tcgpu import bar, datasets, formats, generators, progress, registry, truss, warm
-from tcgpu.engines import runtime
+from tcgpu.engines import choice, runtime
 from tcgpu.insight import checking
-from tcgpu.kernels import simulated
+from tcgpu.kernels import device_graph, simulated
 from tcgpu.records import Rows
 
 COMMAND = [sys.executable, "-m", "tcgpu"]
@@ -374,6 +375,18 @@ def test_warm_says_what_it_took(run, refused, cold, monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("engine, used", [("gpu", {"cpu", "gpu"}), ("sim", {"cpu"})])
+def test_warm_compiles_what_a_gpu_does_with_many_edges(monkeypatch, engine, used):
+    found = set()
+    monkeypatch.setattr(device_graph, "MANY_EDGES", device_graph.MANY_EDGES)
+    monkeypatch.setattr(choice, "MAX_IN_NUMPY", choice.MAX_IN_NUMPY)
+    monkeypatch.setattr(runtime, "ENGINE", engine)
+    verb = SimpleNamespace(list_triangles=lambda graph: found.add(device_graph.engine_for(graph)) or ())
+    monkeypatch.setattr(warm.importlib, "import_module", lambda name: verb)
+    warm.compile_verb("list_triangles")
+    assert found == used
+
+
 def test_warm_compiles_for_the_next_process(run, cold):
     count = "import tcgpu; print(tcgpu.count(tcgpu.generate.rmat(15, 8, seed=3)))"
     assert run("warm", "count")[0] == 0
