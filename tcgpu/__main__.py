@@ -256,24 +256,19 @@ def truss(arguments):
 
     from tcgpu.truss import truss_engine
 
-    engine = truss_engine(arguments.engine)
-    graph, reading = _read(arguments)
-    begin = time.perf_counter()
-    facts = {"vertices": graph.n, "edges": graph.m, "engine": engine}
-    options = {"engine": engine, "max_seconds": arguments.max_seconds, "progress": False}
-    with progress(arguments, f"peeling {graph.m:,} edges on {engine}"):
-        if arguments.k is None:
-            numbers, counts = np.unique(tcgpu.truss_numbers(graph, **options), return_counts=True)
-            rows = zip(numbers.tolist(), counts.tolist(), counts[::-1].cumsum()[::-1].tolist(), strict=True)
-            facts["truss_numbers"] = [{"k": k, "edges": edges, "truss_edges": at_least} for k, edges, at_least in rows]
-        else:
-            found = tcgpu.k_truss(graph, arguments.k, **options)
-            facts |= {"k": arguments.k, "truss_vertices": found.n, "truss_edges": found.m}
-    process = time.perf_counter() - begin
+    engine = {"engine": truss_engine(arguments.engine)}  # refuses what it must before the file is read
+    if arguments.k is None:
+        _, numbers, facts = _called(arguments, "truss_numbers")
+        numbers, counts = np.unique(numbers, return_counts=True)
+        rows = zip(numbers.tolist(), counts.tolist(), counts[::-1].cumsum()[::-1].tolist(), strict=True)
+        facts["truss_numbers"] = [{"k": k, "edges": edges, "truss_edges": at_least} for k, edges, at_least in rows]
+    else:
+        _, found, facts = _called(arguments, "k_truss", k=arguments.k)
+        facts |= {"k": arguments.k, "truss_vertices": found.n, "truss_edges": found.m}
     if arguments.output is not None:
         _write(found, arguments)
     if arguments.json:
-        print_json(facts | {"seconds": {"process": process, "total": reading + process}})
+        print_json(engine | facts)
     elif arguments.k is None:
         body = [tuple(f"{value:,}" for value in step.values()) for step in facts["truss_numbers"]]
         print_table([("K", "EDGES", "EDGES OF K-TRUSS"), *body], right=(0, 1, 2))
