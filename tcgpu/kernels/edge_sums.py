@@ -24,9 +24,8 @@ from tcgpu.built_in import HEAVY, HUBS, LONG, SHORT
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import enough_blocks
-from tcgpu.kernels.device.block_counters import clear_counters
-from tcgpu.kernels.device.claims import FREE, claim
 from tcgpu.kernels.device.merge import rows_to_search
+from tcgpu.kernels.device.shared_memory import FREE, claim, clear_counters
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
 from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, WORDS, OrderCosts
 from tcgpu.kernels.orientation import ENDS

@@ -5,9 +5,9 @@ columns. Keys have 64 bits, or 32 if both vertices are among the last 2^16; thes
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels.device.block_counters import clear_counters
 from tcgpu.kernels.device.block_sort import DIGIT_BITS, DIGITS, sort_digit
 from tcgpu.kernels.device.search import first_from
+from tcgpu.kernels.device.shared_memory import clear_counters
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
 
 # The types of u and v, the ends of the raw edges

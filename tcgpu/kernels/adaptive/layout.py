@@ -25,8 +25,8 @@ import numpy as np
 from tcgpu.built_in import HUBS, NEAR
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import Scan, Sized, launch, orientation
-from tcgpu.kernels.device.block_counters import clear_counters
 from tcgpu.kernels.device.search import first_from
+from tcgpu.kernels.device.shared_memory import clear_counters
 from tcgpu.kernels.device.warp import append_lanes
 from tcgpu.kernels.device_graph import DeviceGraph
 

@@ -16,8 +16,8 @@ import numpy as np
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import launch
 from tcgpu.kernels.adaptive.merging import has_no_triangles, has_short_columns
-from tcgpu.kernels.device.claims import FREE, claim
 from tcgpu.kernels.device.columns import column_bounds
+from tcgpu.kernels.device.shared_memory import FREE, claim
 from tcgpu.kernels.device.warp import ALL_LANES
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 

@@ -1,7 +1,7 @@
 """Sort keys of 32 bits in the shared memory of a block, by DIGIT_BITS at a time, from the lowest on."""
 
 from tcgpu.engines.runtime import cuda, uint32
-from tcgpu.kernels.device.block_counters import clear_counters
+from tcgpu.kernels.device.shared_memory import clear_counters
 from tcgpu.kernels.device.warp import WARP, sum_up_to
 
 DIGIT_BITS = 8
