@@ -77,12 +77,12 @@ def peel(graph, k):
         keep[keep] = _between_degrees(_kept(ordered, keep), k - 1)
         left = _kept(ordered, keep)
         support = cpu.support(left, "natural").astype(np.int32)
-        strong = support >= k - 2
-        weak = left.m - int(strong.sum())
+        weak = np.count_nonzero(support < k - 2)
         done = k == 3 or weak == 0  # for k = 3 weak edges are in no triangle: no others become weak
         if not done and weak < FEW_WEAK * left.m:
-            strong, done = _peel_weak(left, support, k - 3)
-        keep[keep] = strong
+            keep[keep], done = _peel_weak(left, support, k - 3)
+        else:
+            keep[keep] = support >= k - 2
     return cpu.in_edge_order_of(graph, ordered, keep)
 
 
