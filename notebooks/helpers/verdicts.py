@@ -164,7 +164,7 @@ def number(value):
 
 
 def ratios(here, low, high=None, *, over=1, factor=FACTOR):
-    """Of a dict of ratios, each of which is to be from `low` to `high`. `over`: on which side it is, or near it."""
+    """Of ratios, each to be from `low` to `high`; in order if each is on the same side of `over`, or near it."""
     high = low if high is None else high
     figures = [Figure(str(what), low, high, value) for what, value in here.items()]
     if low == high == over:
