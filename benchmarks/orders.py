@@ -4,8 +4,9 @@
     python benchmarks/orders.py fit                                                     anywhere, from the record
 
 measure  the kernel times of `adaptive` in natural order, with each width of the local columns' rows of bits, and in
-         degree order, merged and by classes, and those of `triangles` and `support`; what is chosen for the raw edges
-         and for the clean graph; the sums that it is chosen by
+         degree order, merged, by look-ups and by classes, and those of `triangles` and `support`; what is chosen for
+         the raw edges and for the clean graph; the sums that it is chosen by. Look-ups take half of the time that
+         their lists take, too: lists that take longer than they save are not worth it
 fit      prints the nanoseconds of each sum, for `tcgpu.kernels.order_costs`, with which estimates are closest to the
          recorded times, and choices to the best
 
@@ -17,6 +18,7 @@ import json
 import multiprocessing
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import kinds
@@ -25,6 +27,7 @@ from scipy.optimize import minimize
 
 from tcgpu import measurement, records
 from tcgpu.engines import runtime
+from tcgpu.kernels.adaptive import look_ups
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.edge_sums import describe_edges
 from tcgpu.kernels.order_costs import WORDS, OrderCosts
@@ -33,7 +36,7 @@ from tcgpu.registry import METHODS
 REPEATS, LONG_MS = 5, 100  # runs of a launch; milliseconds from which on it runs once
 TALLIES = "triangles", "support"
 FAR_FROM_BEST = 5  # times the best count: where a count takes longer, tallies are measured only if chosen
-WAYS = "natural", "merged", "degree"
+WAYS = "natural", "merged", "looked", "degree"
 # of `fit`: the weight of wrong choices; how close, as logarithms, estimates are that share a choice; how often it
 # minimizes; the weight of ways over FAR_FROM_BEST
 REGRET, SOFT, TURNS, FAR_WEIGHT = 60, 0.05, 5, 0.2
@@ -60,6 +63,11 @@ def kernel_ms(plan):
     return min([first, *times]), found
 
 
+def lists_of(plan):
+    """A plan whose launches are the set-up of look-ups."""
+    return replace(plan, setup=(), steps=plan.setup, refills={"last_rows": 0, "sizes": 0})
+
+
 def measured(kind, asked, edges):
     """The row of a graph."""
     method, (u, v, n) = METHODS["adaptive"], edges
@@ -71,16 +79,18 @@ def measured(kind, asked, edges):
     degree = natural.ordered("degree")
     plans = {f"natural {words} ms": method.plan(natural, words=words) for words in (0, *widths(costs))}
     plans |= {"merged ms": method.plan(degree, merge=1), "degree ms": method.plan(degree, merge=0)}
+    plans |= {"looked ms": look_ups.plan(degree), "lists ms": lists_of(look_ups.plan(degree))}
     times, counts = {}, set()
     for name, plan in plans.items():
         ms, count = kernel_ms(plan)
         times[name] = round(ms, 4)
-        counts.add(count)
+        if name != "lists ms":
+            counts.add(count)
     if len(counts) > 1:
         raise SystemExit(f"the counts differ on {kind}: {counts}")
     best = times_of_counts(times)
     knobs = {"natural": {}, "merged": {"merge": 1}, "degree": {"merge": 0}}
-    for way in WAYS:
+    for way in knobs:
         if best[way] > FAR_FROM_BEST * min(best.values()) and way != way_of_tallies(costs):
             continue
         for name, of in zip(TALLIES, (method.tallies["vertices"], method.support_plan), strict=True):
@@ -107,7 +117,9 @@ def costs_of(row):
 
 def way_of_count(costs):
     """The way that is chosen for a count."""
-    return "natural" if costs.best() == "natural" else "merged" if costs.merges() else "degree"
+    if costs.best() == "natural":
+        return "natural"
+    return "looked" if costs.looks_up() else "merged" if costs.merges() else "degree"
 
 
 def way_of_tallies(costs):
@@ -142,6 +154,7 @@ def counts_and_ms(row):
     ways = {"merged": ("MERGED", costs.merged_counts()), "degree": ("DEGREE", costs.degree_counts())}
     ways |= {f"natural {words}": ("NATURAL", costs.natural_counts(words)) for words in (0, *WORDS)}
     count = [(f"{table}_NS", counts, row.get(f"{way} ms", "")) for way, (table, counts) in ways.items()]
+    count.append(("LOOKED_NS", costs.looked_counts(), row["looked ms"] + row["lists ms"] / 2))
     ways["natural"] = ways[f"natural {row['words']}"]
     tallies = [
         (f"{table}_TALLY_NS", counts, row.get(f"{name} by {way} ms", ""))

@@ -19,7 +19,7 @@ from tcgpu.engines.simulator import WARP
 from tcgpu.errors import MethodError
 from tcgpu.graph import as_graph
 from tcgpu.kernels import Step, adaptive, device_graph, edge_sums, orientation
-from tcgpu.kernels.adaptive import layout, merging
+from tcgpu.kernels.adaptive import layout, look_ups, merging
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
@@ -79,8 +79,7 @@ def set_up(plan, graph):
     run = replace(plan, setup=()).allocate()
     for step in plan.setup:
         if isinstance(step, Step) and step.kernel in ALONE:
-            is_twin = step.kernel is layout.leave_out_hub_pairs
-            function = leave_out_hub_pairs if is_twin else by_one_thread(step.kernel, jit)
+            function = TWINS.get(step.kernel) or by_one_thread(step.kernel, jit)
             function(*step.values(run.arrays))
         else:
             step.run(run.arrays)
@@ -117,12 +116,18 @@ def costs_of_orders(graph, natural_stride, stride):
         by_hub = ~light & (bins_of(degrees[last]) >= hub_bin)
         pairs = rows[first].astype(np.int64) - 1
         merged, searched = rows_of_merge(rows[first], rows[last])
+        column, row = rows[first] >> 1, rows[last]
+        few = np.minimum(column, row)
+        far = bins_of(degrees[np.where(row < column, first, last)]) < hub_bin
+        steps = few.astype(np.int64) * np.frexp(np.maximum(column, row))[1]
         sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum()
-        by_degree += [*sums, merged.sum(), idle(merged).sum(), searched.sum()]
+        sums = *sums, merged.sum(), idle(merged).sum(), searched.sum()
+        by_degree += [*sums, (few > 0).sum(), few.sum(), steps[far].sum()]
         longest[-1] = max(longest[-1], (merged + searched).max(initial=0))
     found = *natural_stride * natural, *stride * by_degree, *longest
     sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), map(int, found), strict=True))
-    return OrderCosts(n, m, int(lengths.max(initial=0)), sums, int(degrees.max(initial=0)))
+    none = stride == 1 and not sums["listed"]
+    return OrderCosts(n, m, int(lengths.max(initial=0)), sums, int(degrees.max(initial=0)), False, none)
 
 
 def in_degree_order(graph, part, degrees):
@@ -210,7 +215,7 @@ def by_one_thread(kernel, jit):
 ALONE = {
     columns.find_col_ptr, columns.fill_empty_columns, orientation.count_rows, layout.measure_columns,
     layout.count_in_edges, layout.lay_out, layout.count_tasks, layout.fill_tasks, merging.fill_filters,
-    merging.try_filters, layout.leave_out_hub_pairs,
+    merging.try_filters, layout.leave_out_hub_pairs, look_ups.list_look_ups,
 }  # fmt: skip
 
 
@@ -218,3 +223,20 @@ def leave_out_hub_pairs(col_ptr, row_idx, quad_count, first_hub, heavy_quads, in
     """As the kernel, whose lanes take the rows of a column in turns."""
     heavy = repeat(quad_count > heavy_quads, np.diff(col_ptr))
     in_count -= bincount(row_idx[heavy & (row_idx >= first_hub)], minlength=in_count.size).astype(np.int32)
+
+
+def list_look_ups(col_ptr, row_idx, col_of, first, last_rows, pieces, columns, sizes):
+    """As the kernel, whose blocks append to the lists."""
+    i, j, begin = row_idx.astype(np.int64), col_of.astype(np.int64), np.arange(1, row_idx.size + 1)
+    behind, row = col_ptr[j + 1] - begin, col_ptr[i + 1] - col_ptr[i]
+    begin, column = np.where(behind > row, col_ptr[i], begin), np.where(behind > row, j, i)
+    length = np.minimum(behind, row)
+    few, many = np.flatnonzero((length > 0) & (length <= look_ups.FEW)), np.flatnonzero(length > look_ups.FEW)
+    sizes[:] = few.size, many.size
+    for place, listed in ((np.arange(few.size), few), (row_idx.size - 1 - np.arange(many.size), many)):
+        pieces[place], columns[place] = (begin[listed] << 32) | length[listed], column[listed]
+    i, j = i[j >= first] - first, j[j >= first] - first
+    np.bitwise_or.at(last_rows, look_ups.WORDS * j + (i >> 5), np.uint32(1) << (i & 31).astype(np.uint32))
+
+
+TWINS = {layout.leave_out_hub_pairs: leave_out_hub_pairs, look_ups.list_look_ups: list_look_ups}

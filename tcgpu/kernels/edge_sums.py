@@ -48,7 +48,9 @@ BINS = 512  # of a histogram of degrees: see `bin_of`
 # LONGEST; and in `most`, what is known of all vertices together.
 WIDTHS = len(WORDS)
 MERGED_ROWS, IDLE_ROWS, SEARCH_STEPS, DISTANT_EDGES, LOCAL_SUMS = range(len(NATURAL) - 3 * WIDTHS + 1)
-PAIRS, HEAVY_PAIRS, HUB_ROWS, MERGED_BY_DEGREE, IDLE_BY_DEGREE, STEPS_BY_DEGREE = range(len(DEGREE))
+PAIRS, HEAVY_PAIRS, HUB_ROWS, MERGED_BY_DEGREE, IDLE_BY_DEGREE, STEPS_BY_DEGREE, LISTED, LOOKED_UP, FAR_STEPS = range(
+    len(DEGREE)
+)
 LONGEST_BY_DEGREE = LONGEST.index("longest by degree")
 MAX_COLUMN, MAX_DEGREE, HUB_BIN, MOST_SIZE = range(4)
 
@@ -425,6 +427,20 @@ def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
     add_block_sums(total, sums)
 
 
+@cuda.jit(device=True)
+def add_look_ups(sums, behind, row, own, other, hub_bin):
+    """Add the cost of looking up rows for a nonzero with `behind` rows behind it in its column, and `row` in the other.
+    own, other: the degrees of the vertices of these columns."""
+    few, many, degree = behind, row, other
+    if row < behind:
+        few, many, degree = row, behind, own
+    if few > 0:
+        add_to_sum(sums, LISTED, 1)
+        add_to_sum(sums, LOOKED_UP, few)
+        if bin_of(degree) < hub_bin:
+            add_to_sum(sums, FAR_STEPS, int64(few) * (32 - cuda.clz(uint32(many))))
+
+
 @kernel(*(f"void({ends}, uint64[::1], int32[::1], int64[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
 def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total):
     """The same in degree order. rows: of each column there; most[HUB_BIN]: the least bin of a hub's degree."""
@@ -438,7 +454,7 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
             first, last = int32(u[e]), int32(v[e])
             own, other = degree_of(packed[first]), degree_of(packed[last])
             if is_last(own, first, other, last):
-                first, last, other = last, first, own
+                first, last, own, other = last, first, other, own
             column, row = rows[first], rows[last]
             if column < HEAVY:
                 add_to_sum(sums, PAIRS, max(column - 1, 0))
@@ -450,6 +466,7 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
             add_to_sum(sums, MERGED_BY_DEGREE, merged)
             add_to_sum(sums, STEPS_BY_DEGREE, searched)
             keep_most(longest, LONGEST_BY_DEGREE, int64(merged) + searched)
+            add_look_ups(sums, column >> 1, row, own, other, most[HUB_BIN])
         add_idle(sums, IDLE_BY_DEGREE, merged)
         e += cuda.gridsize(1) * stride
     add_block_sums(total, sums)
@@ -490,7 +507,8 @@ class Sums:
         sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found, strict=True))
         sums |= {name: self.natural_stride * sums[name] for name in NATURAL}
         sums |= {name: self.stride * sums[name] for name in DEGREE}
-        return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled)
+        none = self.stride == 1 and not sums["listed"]
+        return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled, none)
 
 
 def describe_edges(u, v, n, may_sample=False, check=None):

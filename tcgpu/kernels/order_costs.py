@@ -1,9 +1,9 @@
 """Choose how `adaptive` counts a graph, by what each way costs: OrderCosts, from sums over the graph's edges.
 
-There are four ways. In natural order, local columns are rows of bits, the others are merged. In degree order, all are
-merged, or there are classes of columns: hubs, windows, tables. In any order, all columns are rows of bits, if there are
-few (`dense`). `edge_sums` computes the sums. Each of them has a cost in nanoseconds, fitted to the times of an H200 on
-graphs of many kinds (`benchmarks/orders.py`).
+There are five ways. In natural order, local columns are rows of bits, the others are merged. In degree order, all are
+merged, rows are looked up (`look_ups`), or there are classes of columns: hubs, windows, tables. In any order, all
+columns are rows of bits, if there are few (`dense`). `edge_sums` computes the sums. Each of them has a cost in
+nanoseconds, fitted to the times of an H200 on graphs of many kinds (`benchmarks/orders.py`).
 """
 
 import math
@@ -30,6 +30,9 @@ DEGREE = (
     "heavy pairs",  # of rows in heavy columns, the first of them no hub
     "hub rows",  # rows of heavy columns that are hubs
     "merged by degree", "idle by degree", "searched by degree",  # as in natural order
+    "listed",  # edges with rows to look up, if the shorter column's are looked up in the longer,
+    "looked up",  # these rows,
+    "far steps",  # and the steps of a search for each that is looked up in the column of no hub
 )  # fmt: skip
 # The most rows that a thread merges for an edge that is added up, or steps that its searches take, which the lanes of
 # its warp do in turn: in a column that is not local, in one of those that reach over 32, 64, 128 words, and in degree
@@ -55,6 +58,9 @@ MERGED_NS = {
 DEGREE_NS = {
     "pairs": 0.000116, "heavy pairs": 4.13e-05, "hub rows": 0.118, "nonzeros": 0.0628, "begin": 43_700,
 }  # fmt: skip
+LOOKED_NS = {
+    "listed": 0.0055, "looked up": 0.0026, "far steps": 0.0008, "nonzeros": 0.006, "begin": 6_000,
+}  # fmt: skip
 TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054}  # of the number of vertices; besides the "begin" of natural order
 
 # The same for the triangles of each edge or vertex.
@@ -77,6 +83,7 @@ class OrderCosts:
     sums: dict  # of NATURAL, DEGREE and LONGEST
     max_degree: int = 0  # neighbours of the vertex that has most
     sampled: bool = False  # whether the lengths of columns in degree order are estimated from a sample
+    no_triangles: bool = False  # whether it is known that there are none: no edge has rows to look up
 
     @property
     def nearby(self):
@@ -113,6 +120,11 @@ class OrderCosts:
         sums = {name: self.sums[f"{name} by degree"] for name in ("merged", "idle", "searched", "longest")}
         return sums | {"nonzeros": self.m, "begin": 1}
 
+    def looked_counts(self):
+        """How often each of LOOKED_NS is taken."""
+        sums = {name: self.sums[name] for name in ("listed", "looked up", "far steps")}
+        return sums | {"nonzeros": self.m, "begin": 1}
+
     def degree_counts(self):
         """How often each of DEGREE_NS is taken."""
         sums = {name: self.sums[name] for name in ("pairs", "heavy pairs", "hub rows")}
@@ -131,6 +143,11 @@ class OrderCosts:
         return _total(MERGED_NS, self.merged_counts())
 
     @cached_property
+    def looked_ns(self):
+        """Nanoseconds of a count in degree order that looks up rows."""
+        return _total(LOOKED_NS, self.looked_counts())
+
+    @cached_property
     def degree_ns(self):
         """Nanoseconds of a count in degree order with classes of columns."""
         return _total(DEGREE_NS, self.degree_counts())
@@ -142,7 +159,7 @@ class OrderCosts:
         """
         tiles_ns = NATURAL_NS["begin"] + _total(TILES_NS, {"cubes": self.n**3, "squares": self.n**2})
         pairs_ns = (DEGREE_NS["pairs"] - DEGREE_NS["heavy pairs"]) * self.sums["heavy pairs"]
-        return tiles_ns < min(*self.natural_ns.values(), self.merged_ns, self.degree_ns + pairs_ns)
+        return tiles_ns < min(*self.natural_ns.values(), self.merged_ns, self.looked_ns, self.degree_ns + pairs_ns)
 
     def best_words(self, room=math.inf):
         """The `words` of the fastest count in natural order whose rows of bits take at most `room` bytes."""
@@ -153,7 +170,7 @@ class OrderCosts:
 
         It does not depend on how much memory is free: workers that count one share each have to choose alike.
         """
-        by_degree = min(self.merged_ns, self.degree_ns)
+        by_degree = min(self.merged_ns, self.looked_ns, self.degree_ns)
         return "natural" if min(self.natural_ns.values()) <= LITTLE * by_degree + LITTLE_NS else "degree"
 
     def may_miss(self):
@@ -161,8 +178,12 @@ class OrderCosts:
         return 10 * LONGEST_SEARCH_NS * self.max_column > min(self.natural_ns.values())
 
     def merges(self):
-        """Whether a count in degree order is faster if it merges all columns."""
+        """Whether a count in degree order is faster if it merges all columns than by classes."""
         return self.merged_ns <= self.degree_ns
+
+    def looks_up(self):
+        """Whether a count in degree order is fastest if it looks up rows."""
+        return self.looked_ns < min(self.merged_ns, self.degree_ns)
 
     def best_for_tallies(self):
         """The order of the fastest count of each edge's or vertex's triangles."""

@@ -191,8 +191,10 @@ def merges_all_for_tallies(graph):
 
 
 def has_no_triangles(graph):
-    """Whether no column has two rows; in natural order, finding out would take as long as a count."""
-    return isinstance(graph, DeviceGraph) and graph.order == "degree" and graph.max_column < 2
+    """Whether it is known that there are no triangles."""
+    if not isinstance(graph, DeviceGraph):
+        return False
+    return graph.order == "degree" and graph.max_column < 2 or graph.m > SMALL and graph.order_costs.no_triangles
 
 
 def has_short_columns(graph):

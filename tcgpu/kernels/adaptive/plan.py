@@ -17,7 +17,7 @@ from tcgpu.kernels import (
     prefix_sum,
     simulated,
 )
-from tcgpu.kernels.adaptive import dense, far, layout, merging, tables, windows
+from tcgpu.kernels.adaptive import dense, far, layout, look_ups, merging, tables, windows
 from tcgpu.kernels.adaptive.bit_rows import by_rows, fill_local_rows, local_kernel, local_words
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS
@@ -44,6 +44,7 @@ BY_DEGREE = (
     layout.measure_columns, layout.count_in_edges, layout.leave_out_hub_pairs, layout.lay_out, layout.count_tasks,
     layout.fill_tasks,
     layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.far_kernel,
+    look_ups.list_look_ups, look_ups.look_up_kernel,
 )  # fmt: skip
 
 
@@ -71,7 +72,8 @@ def _of_raw(u, v, n=None):
 
 @planner("adaptive", prepare)
 def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
-    """The count of a graph: in degree order hubs, windows and far rows, or merges; local columns and merges in another.
+    """The count of a graph: in degree order hubs, windows and far rows, or merges, or look-ups; in another order local
+    columns and merges.
 
     near, hubs, heavy, crowd, short, long, words, merge: its knobs. share: (index, of) counts share number `index` of
     `of`; the counts of all shares add up to the total, and take about equally long.
@@ -85,6 +87,8 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
     check_positions(graph)
     if usual and dense.suits(graph):
         return dense.plan(graph.row_idx, graph.col_of, graph.n, True)
+    if usual and look_ups.suits(graph) and not merging.has_no_triangles(graph):
+        return look_ups.plan(graph)
     if graph.order != "degree":
         return _merged(graph, short, long, local_words(graph, share) if words is None else words, share)
     if merge is None:

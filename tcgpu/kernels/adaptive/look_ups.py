@@ -1,0 +1,111 @@
+"""Counts in degree order that look up rows: of the two columns of a nonzero, those of the shorter one in the longer.
+
+Nonzeros with rows to look up are listed before: in front those with few, one for a thread; from the end on those with
+many, one for LANES threads. So all threads have work and none has much, which decides how long small graphs take. The
+columns of the last LAST vertices, in which most rows are looked up, are rows of bits.
+"""
+
+import numpy as np
+
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.kernels import Plan, launch, simulated
+from tcgpu.kernels.adaptive import layout
+from tcgpu.kernels.device.columns import column_bounds
+from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.search import contains
+from tcgpu.kernels.device.warp import WARP
+from tcgpu.kernels.device_graph import SMALL, DeviceGraph
+from tcgpu.kernels.orientation import lower, next_place, pack, upper
+
+LAST = 8192  # vertices whose columns are rows of bits, which take 8 MB
+WORDS = LAST // 32  # of a row
+FEW = 16  # rows that a thread looks up, at most
+LANES = 8  # threads that share more of them
+THREADS = 256  # of a block that lists
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int64, uint32[::1], uint64[::1], int32[::1], int64[::1])",
+    most_threads=THREADS,
+)
+def list_look_ups(col_ptr, row_idx, col_of, first, last_rows, pieces, columns, sizes):
+    """A thread per nonzero (i, j): list the piece of `row_idx` to look up, if there is one, and the column to look in;
+    set bit i of row j, both counted from vertex `first` on. sizes: of the two lists, 0 before."""
+    counts, starts = cuda.shared.array((2, THREADS // WARP), int32), cuda.shared.array(2, int64)
+    e = cuda.grid(1)
+    while e - cuda.threadIdx.x < row_idx.size:  # whole blocks
+        kind, column, begin, length = int32(-1), int64(0), e + 1, int64(0)
+        if e < row_idx.size:
+            column, j = int64(row_idx[e]), int64(col_of[e])
+            if j >= first:
+                bit = uint32(1) << uint32((column - first) & 31)
+                cuda.atomic.or_(last_rows, WORDS * (j - first) + ((column - first) >> 5), bit)
+            p, p_end = column_bounds(col_ptr, column)
+            length = col_ptr[j + 1] - begin
+            if length > int64(p_end - p):
+                column, begin, length = j, int64(p), int64(p_end - p)
+            if length > 0:
+                kind = int32(length > FEW)
+        place = next_place(kind, counts, starts, sizes)
+        if kind == 1:
+            place = row_idx.size - 1 - place
+        if kind >= 0:
+            pieces[place], columns[place] = pack(begin, length), column
+        e += cuda.gridsize(1)
+
+
+@cuda.jit(device=True)
+def look_up(col_ptr, row_idx, last_rows, first, piece, column, turn, lanes):
+    """How many rows of a piece are in a column; this thread takes number `turn` and every `lanes`-th one after it."""
+    found, begin, length = int64(0), upper(piece, 32), lower(piece, 32)
+    if column >= first:
+        at = uint32(WORDS * (column - first))
+        while turn < length:
+            k = uint32(row_idx[begin + turn] - first)
+            found += (last_rows[at + (k >> uint32(5))] >> (k & uint32(31))) & uint32(1)
+            turn += lanes
+    else:
+        q, q_end = column_bounds(col_ptr, column)
+        while turn < length:
+            found += contains(row_idx, uint32(q), uint32(q_end - q), row_idx[begin + turn])
+            turn += lanes
+    return found
+
+
+@kernel("void(int64[::1], int32[::1], int64, uint32[::1], uint64[::1], int32[::1], int64[::1], int64[::1])")
+def look_up_kernel(col_ptr, row_idx, first, last_rows, pieces, columns, sizes, total):
+    """A thread per piece with few rows, then LANES threads per piece with many."""
+    few, many, thread, found = sizes[0], sizes[1], cuda.grid(1), int64(0)
+    at, turn = thread, uint32(thread % LANES)
+    while at < few:
+        found += look_up(col_ptr, row_idx, last_rows, first, pieces[at], columns[at], uint32(0), uint32(1))
+        at += cuda.gridsize(1)
+    at = row_idx.size - 1 - thread // LANES
+    while at >= row_idx.size - many:
+        found += look_up(col_ptr, row_idx, last_rows, first, pieces[at], columns[at], turn, uint32(LANES))
+        at -= cuda.gridsize(1) // LANES
+    add_block_to(total, found)
+
+
+def suits(graph):
+    """Whether looking up is faster than merging all columns, and than classes of columns."""
+    known = isinstance(graph, DeviceGraph) and graph.m > SMALL and graph.order == "degree"
+    return known and graph.order_costs.looks_up()
+
+
+def plan(graph):
+    """The count of a graph in degree order."""
+    first = max(0, graph.n - LAST)
+    return Plan(
+        method="adaptive",
+        copied=layout.columns_of(graph),
+        created={
+            "last_rows": (WORDS * min(graph.n, LAST), np.uint32, 0),
+            "pieces": (graph.m, np.uint64, None),
+            "columns": (graph.m, np.int32, None),
+            "sizes": (2, np.int64, 0),
+        },
+        setup=[launch(list_look_ups, graph.m, THREADS, first=first)],
+        steps=[launch(look_up_kernel, LANES * graph.m, 128, 2112, first=first)],
+        work=simulated.work(graph, 3.8 * graph.m, row_us=1.0),
+    )
