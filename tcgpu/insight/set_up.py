@@ -96,7 +96,7 @@ def costs_of_orders(graph, natural_stride, stride):
     spans[filled] = ((row_idx[graph.col_ptr[filled + 1] - 1] >> 6) - (filled >> 6) >> 5) + 1
     spans[(lengths < edge_sums.SHORT) | (spans > edge_sums.NOT_LOCAL)] = 0
     behind = np.cumsum(bincount(bins_of(degrees), minlength=edge_sums.BINS)[::-1])  # vertices in the last bins
-    hub_bin = edge_sums.BINS - np.count_nonzero(behind <= edge_sums.HUBS)
+    hub_bin, last_bin = (edge_sums.BINS - np.count_nonzero(behind <= most) for most in (edge_sums.HUBS, edge_sums.LAST))
     natural, by_degree = np.zeros(len(NATURAL), np.int64), np.zeros(len(DEGREE), np.int64)
     longest = [0] * len(LONGEST)
     for part in parts_of(m):
@@ -118,7 +118,7 @@ def costs_of_orders(graph, natural_stride, stride):
         merged, searched = rows_of_merge(rows[first], rows[last])
         column, row = rows[first] >> 1, rows[last]
         few = np.minimum(column, row)
-        far = bins_of(degrees[np.where(row < column, first, last)]) < hub_bin
+        far = bins_of(degrees[np.where(row < column, first, last)]) < last_bin
         steps = few.astype(np.int64) * np.frexp(np.maximum(column, row))[1]
         sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum()
         sums = *sums, merged.sum(), idle(merged).sum(), searched.sum()

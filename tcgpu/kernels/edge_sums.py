@@ -6,7 +6,7 @@ counts twice. `describe_edges` launches these kernels:
     measure_vertices       from all edges: the rows of each column and how far they reach, and the columns that each
                            vertex is a row of
     describe_vertices      packs this for each vertex; a histogram of the degrees
-    find_hubs              which degree the hubs have at least
+    find_hubs              which degree the hubs have at least, and the LAST vertices
     cost_in_natural_order  adds up what edges cost: every 16th warp's worth of them, if that is a million at least
     count_rows_by_degree   the rows of each column in degree order. Where that takes longer than it saves, count_ends
                            and estimate_rows: from the edges in the sample at vertices of about the same degree
@@ -27,7 +27,7 @@ from tcgpu.kernels import enough_blocks
 from tcgpu.kernels.device.merge import rows_to_search
 from tcgpu.kernels.device.shared_memory import FREE, claim, clear_counters
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
-from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, WORDS, OrderCosts
+from tcgpu.kernels.order_costs import DEGREE, LAST, LONGEST, NATURAL, WORDS, OrderCosts
 from tcgpu.kernels.orientation import ENDS
 
 THREADS, BLOCKS = 256, 1056
@@ -52,7 +52,7 @@ PAIRS, HEAVY_PAIRS, HUB_ROWS, MERGED_BY_DEGREE, IDLE_BY_DEGREE, STEPS_BY_DEGREE,
     len(DEGREE)
 )
 LONGEST_BY_DEGREE = LONGEST.index("longest by degree")
-MAX_COLUMN, MAX_DEGREE, HUB_BIN, MOST_SIZE = range(4)
+MAX_COLUMN, MAX_DEGREE, HUB_BIN, LAST_BIN, MOST_SIZE = range(5)
 
 # What `pack_vertex` packs: the lowest bits are the degree, the next the rows of the column.
 DEGREE_BITS, ROWS_BITS = 31, 30
@@ -259,9 +259,12 @@ def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
     add_block_bins(histogram, bins)
 
 
-@kernel("void(int64[::1], int64, int64[::1])")
-def find_hubs(histogram, hubs, most):
-    """A warp: write to most[HUB_BIN] the least bin from which on there are at most `hubs` vertices."""
+@kernel("void(int64[::1], int64, int64, int64[::1])")
+def find_hubs(histogram, hubs, last_ones, most):
+    """Two warps: write to most[HUB_BIN] the least bin from which on there are at most `hubs` vertices, and to
+    most[LAST_BIN] that for `last_ones`."""
+    warp = cuda.threadIdx.x // WARP
+    vertices = hubs if warp == 0 else last_ones
     last = BINS - BINS // WARP * (cuda.threadIdx.x % WARP) - 1  # lane 0 has the last bins
     own = int64(0)
     for k in range(BINS // WARP):
@@ -270,12 +273,12 @@ def find_hubs(histogram, hubs, most):
     least = int32(BINS)
     for k in range(BINS // WARP):
         behind += histogram[last - k]
-        if behind <= hubs:
+        if behind <= vertices:
             least = int32(last - k)
     for step in range(5):
         least = min(least, cuda.shfl_xor_sync(ALL_LANES, least, 1 << step))
-    if cuda.grid(1) == 0:
-        most[HUB_BIN] = least
+    if cuda.threadIdx.x % WARP == 0 and warp < 2:
+        most[HUB_BIN + warp] = least
 
 
 # ---------------------------------------------------------------------------------- rows of the columns in degree order
@@ -428,16 +431,16 @@ def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
 
 
 @cuda.jit(device=True)
-def add_look_ups(sums, behind, row, own, other, hub_bin):
+def add_look_ups(sums, behind, row, own, other, last_bin):
     """Add the cost of looking up rows for a nonzero with `behind` rows behind it in its column, and `row` in the other.
-    own, other: the degrees of the vertices of these columns."""
+    own, other: the degrees of the vertices of these columns. last_bin: the least of a degree of the LAST vertices."""
     few, many, degree = behind, row, other
     if row < behind:
         few, many, degree = row, behind, own
     if few > 0:
         add_to_sum(sums, LISTED, 1)
         add_to_sum(sums, LOOKED_UP, few)
-        if bin_of(degree) < hub_bin:
+        if bin_of(degree) < last_bin:
             add_to_sum(sums, FAR_STEPS, int64(few) * (32 - cuda.clz(uint32(many))))
 
 
@@ -466,7 +469,7 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
             add_to_sum(sums, MERGED_BY_DEGREE, merged)
             add_to_sum(sums, STEPS_BY_DEGREE, searched)
             keep_most(longest, LONGEST_BY_DEGREE, int64(merged) + searched)
-            add_look_ups(sums, column >> 1, row, own, other, most[HUB_BIN])
+            add_look_ups(sums, column >> 1, row, own, other, most[LAST_BIN])
         add_idle(sums, IDLE_BY_DEGREE, merged)
         e += cuda.gridsize(1) * stride
     add_block_sums(total, sums)
@@ -503,7 +506,7 @@ class Sums:
 
     def costs(self, sampled):
         """The OrderCosts; waits for the device."""
-        *found, max_column, max_degree, _ = runtime.reading(self.all)().tolist()
+        *found, max_column, max_degree, _, _ = runtime.reading(self.all)().tolist()
         sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found, strict=True))
         sums |= {name: self.natural_stride * sums[name] for name in NATURAL}
         sums |= {name: self.stride * sums[name] for name in DEGREE}
@@ -527,7 +530,7 @@ def describe_edges(u, v, n, may_sample=False, check=None):
     if check:
         check()
     sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
-    sums.run(find_hubs, WARP, sums.histogram, HUBS, sums.most)
+    sums.run(find_hubs, 2 * WARP, sums.histogram, HUBS, LAST, sums.most)
     sums.add_natural(sums.stride)
     rows, sampled = reach, may_sample and sums.stride > 1  # of each column in degree order, in the memory of `reach`
     if sampled:

@@ -13,6 +13,7 @@ from functools import cached_property
 # The classes of columns that `adaptive` has by default
 MAY_SEARCH = 128  # rows of the longest column from which on any are looked up
 WORDS = (32, 64, 128)  # of 64 vertices, that a local column may reach over
+LAST = 1 << 14  # vertices in degree order whose columns are rows of bits for look-ups, which take 32 MB
 
 # The sums
 NATURAL = (
@@ -32,7 +33,7 @@ DEGREE = (
     "merged by degree", "idle by degree", "searched by degree",  # as in natural order
     "listed",  # edges with rows to look up, if the shorter column's are looked up in the longer,
     "looked up",  # these rows,
-    "far steps",  # and the steps of a search for each that is looked up in the column of no hub
+    "far steps",  # and the steps of a search for each that is looked up in the column of none of the LAST vertices
 )  # fmt: skip
 # The most rows that a thread merges for an edge that is added up, or steps that its searches take, which the lanes of
 # its warp do in turn: in a column that is not local, in one of those that reach over 32, 64, 128 words, and in degree

@@ -102,7 +102,7 @@ def test_counts_after_it(knobs, processor):
         assert run.result() == tcgpu.count(graph, "cpu") > 0
 
 
-@pytest.mark.parametrize("limits", [{}, {"LONG": 30, "SHORT": 6, "HEAVY": 9, "HUBS": 20}], ids=["", "low"])
+@pytest.mark.parametrize("limits", [{}, {"LONG": 30, "SHORT": 6, "HEAVY": 9, "HUBS": 20, "LAST": 50}], ids=["", "low"])
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_sums_by_which_an_order_is_chosen(graph, limits, monkeypatch):
     for name, limit in (limits | {"DISTANT": 99}).items():

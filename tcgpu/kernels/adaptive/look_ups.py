@@ -15,9 +15,9 @@ from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
+from tcgpu.kernels.order_costs import LAST
 from tcgpu.kernels.orientation import lower, next_place, pack, upper
 
-LAST = 8192  # vertices whose columns are rows of bits, which take 8 MB
 WORDS = LAST // 32  # of a row
 FEW = 16  # rows that a thread looks up, at most
 LANES = 8  # threads that share more of them
