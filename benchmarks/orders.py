@@ -172,7 +172,7 @@ def fit(rows):
     """
     from tcgpu.kernels import order_costs as module
 
-    rows = [row for row in rows if json.loads(row["sums"])["listed"]]  # others are known to have no triangles
+    rows = [row for row in rows if json.loads(row["sums"])["looked up"]]  # others are known to have no triangles
     for of_graphs in zip(*map(counts_and_ms, rows), strict=True):
         tables = sorted({table for ways in of_graphs for table, *_ in ways})
         keys = [(table, key) for table in tables for key in getattr(module, table)]

@@ -64,11 +64,9 @@ def expected_sums(graph, short, long):
     merged, searched = merges(rows[by_degree.col_of], rows[by_degree.row_idx], long)
     looked_up = np.minimum(rows[by_degree.col_of] >> 1, rows[by_degree.row_idx])
     return sums | {
-        "listed": np.count_nonzero(looked_up),
         "looked up": looked_up.sum(),
         "pairs": (rows * (rows - 1))[rows < built_in.HEAVY].sum(),
         "merged by degree": merged.sum(),
-        "searched by degree": searched.sum(),
         "longest by degree": (merged + searched).max(initial=0),
     }
 

@@ -27,7 +27,7 @@ from tcgpu.kernels import enough_blocks
 from tcgpu.kernels.device.merge import rows_to_search
 from tcgpu.kernels.device.shared_memory import FREE, claim, clear_counters
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
-from tcgpu.kernels.order_costs import DEGREE, LAST, LONGEST, NATURAL, WORDS, OrderCosts
+from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, WORDS, OrderCosts
 from tcgpu.kernels.orientation import ENDS
 
 THREADS, BLOCKS = 256, 1056
@@ -35,6 +35,7 @@ SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; one gro
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
+LAST = 1 << 14  # vertices in degree order whose columns are rows of bits for look-ups, which take 32 MB
 TABLE_THREADS = 1024  # of a block that has a table
 TABLE_BYTES, PLACE_BYTES, DEGREE_BYTES = 1 << 16, 16, 8  # of a table, at most; of a place; where it counts degrees
 # If a vertex has MANY_A_VERTEX edges, a range of RANGE vertices is counted at a time: the counts of all would not be in
@@ -48,9 +49,7 @@ BINS = 512  # of a histogram of degrees: see `bin_of`
 # LONGEST; and in `most`, what is known of all vertices together.
 WIDTHS = len(WORDS)
 MERGED_ROWS, IDLE_ROWS, SEARCH_STEPS, DISTANT_EDGES, LOCAL_SUMS = range(len(NATURAL) - 3 * WIDTHS + 1)
-PAIRS, HEAVY_PAIRS, HUB_ROWS, MERGED_BY_DEGREE, IDLE_BY_DEGREE, STEPS_BY_DEGREE, LISTED, LOOKED_UP, FAR_STEPS = range(
-    len(DEGREE)
-)
+PAIRS, HEAVY_PAIRS, HUB_ROWS, MERGED_BY_DEGREE, IDLE_BY_DEGREE, LOOKED_UP, FAR_STEPS = range(len(DEGREE))
 LONGEST_BY_DEGREE = LONGEST.index("longest by degree")
 MAX_COLUMN, MAX_DEGREE, HUB_BIN, LAST_BIN, MOST_SIZE = range(5)
 
@@ -438,7 +437,6 @@ def add_look_ups(sums, behind, row, own, other, last_bin):
     if row < behind:
         few, many, degree = row, behind, own
     if few > 0:
-        add_to_sum(sums, LISTED, 1)
         add_to_sum(sums, LOOKED_UP, few)
         if bin_of(degree) < last_bin:
             add_to_sum(sums, FAR_STEPS, int64(few) * (32 - cuda.clz(uint32(many))))
@@ -467,7 +465,6 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
                 add_to_sum(sums, HEAVY_PAIRS, column - 1)
             merged, searched = rows_of_merge(column, row, long)
             add_to_sum(sums, MERGED_BY_DEGREE, merged)
-            add_to_sum(sums, STEPS_BY_DEGREE, searched)
             keep_most(longest, LONGEST_BY_DEGREE, int64(merged) + searched)
             add_look_ups(sums, column >> 1, row, own, other, most[LAST_BIN])
         add_idle(sums, IDLE_BY_DEGREE, merged)
@@ -510,7 +507,7 @@ class Sums:
         sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found, strict=True))
         sums |= {name: self.natural_stride * sums[name] for name in NATURAL}
         sums |= {name: self.stride * sums[name] for name in DEGREE}
-        none = self.stride == 1 and not sums["listed"]
+        none = self.stride == 1 and not sums["looked up"]
         return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled, none)
 
 

@@ -13,7 +13,6 @@ from functools import cached_property
 # The classes of columns that `adaptive` has by default
 MAY_SEARCH = 128  # rows of the longest column from which on any are looked up
 WORDS = (32, 64, 128)  # of 64 vertices, that a local column may reach over
-LAST = 1 << 14  # vertices in degree order whose columns are rows of bits for look-ups, which take 32 MB
 
 # The sums
 NATURAL = (
@@ -30,10 +29,9 @@ DEGREE = (
     "pairs",  # of rows in columns that are not heavy, each twice
     "heavy pairs",  # of rows in heavy columns, the first of them no hub
     "hub rows",  # rows of heavy columns that are hubs
-    "merged by degree", "idle by degree", "searched by degree",  # as in natural order
-    "listed",  # edges with rows to look up, if the shorter column's are looked up in the longer,
-    "looked up",  # these rows,
-    "far steps",  # and the steps of a search for each that is looked up in the column of none of the LAST vertices
+    "merged by degree", "idle by degree",  # as in natural order
+    "looked up",  # rows of an edge's shorter column that are looked up in the longer,
+    "far steps",  # and the steps of a search for each of them, if that is a column of none of the last vertices
 )  # fmt: skip
 # The most rows that a thread merges for an edge that is added up, or steps that its searches take, which the lanes of
 # its warp do in turn: in a column that is not local, in one of those that reach over 32, 64, 128 words, and in degree
@@ -53,24 +51,20 @@ NATURAL_NS = {
     "merged": 0.00187, "merged nearby": 0.00116, "merged by column": 0.00111, "searched": 0.000784, "distant": 0.0122,
     "longest": 61.2, "begin": 5_840, "local begin": 13_500, "words": 0.0342, "local words": 0.00213,
 }  # fmt: skip
-MERGED_NS = {
-    "merged": 0.00115, "idle": 0.000418, "searched": 0.00177, "nonzeros": 0.00441, "longest": 47.9, "begin": 4_210,
-}  # fmt: skip
+MERGED_NS = {"merged": 0.00184, "longest": 148, "begin": 4_230}
 DEGREE_NS = {
     "pairs": 0.000116, "heavy pairs": 4.13e-05, "hub rows": 0.118, "nonzeros": 0.0628, "begin": 43_700,
 }  # fmt: skip
-LOOKED_NS = {
-    "listed": 0.0055, "looked up": 0.0026, "far steps": 0.0008, "nonzeros": 0.006, "begin": 6_000,
-}  # fmt: skip
+LOOKED_NS = {"looked up": 0.00162, "far steps": 0.00435, "nonzeros": 0.00667, "begin": 5_020}
 TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054}  # of the number of vertices; besides the "begin" of natural order
 
 # The same for the triangles of each edge or vertex.
 NATURAL_TALLY_NS = {
     "merged": 0.00263, "merged nearby": 0.00197, "merged by column": 0.0012, "idle": 0.00315, "searched": 0.00155,
-    "distant": 0.00747, "longest": 124, "begin": 4_820, "local begin": 28_000, "words": 0.0403,
+    "longest": 124, "begin": 4_820, "local begin": 28_000, "words": 0.0403,
     "local nonzeros": 0.0697, "local words": 0.00973,
 }  # fmt: skip
-MERGED_TALLY_NS = {"merged": 0.00482, "idle": 0.00155, "searched": 0.00289, "longest": 156, "begin": 3_930}
+MERGED_TALLY_NS = {"merged": 0.00482, "idle": 0.00155, "longest": 156, "begin": 3_930}
 DEGREE_TALLY_NS = {"pairs": 0.00223, "heavy pairs": 0.00165, "nonzeros": 0.0936, "begin": 31_000}
 
 
@@ -118,12 +112,11 @@ class OrderCosts:
 
     def merged_counts(self):
         """How often each of MERGED_NS is taken."""
-        sums = {name: self.sums[f"{name} by degree"] for name in ("merged", "idle", "searched", "longest")}
-        return sums | {"nonzeros": self.m, "begin": 1}
+        return {name: self.sums[f"{name} by degree"] for name in ("merged", "idle", "longest")} | {"begin": 1}
 
     def looked_counts(self):
         """How often each of LOOKED_NS is taken."""
-        sums = {name: self.sums[name] for name in ("listed", "looked up", "far steps")}
+        sums = {name: self.sums[name] for name in ("looked up", "far steps")}
         return sums | {"nonzeros": self.m, "begin": 1}
 
     def degree_counts(self):

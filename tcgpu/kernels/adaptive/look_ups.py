@@ -15,7 +15,7 @@ from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
-from tcgpu.kernels.order_costs import LAST
+from tcgpu.kernels.edge_sums import LAST
 from tcgpu.kernels.orientation import lower, next_place, pack, upper
 
 WORDS = LAST // 32  # of a row
