@@ -67,6 +67,7 @@ def expected_sums(graph, short, long):
         "looked up": looked_up.sum(),
         "pairs": (rows * (rows - 1))[rows < built_in.HEAVY].sum(),
         "merged by degree": merged.sum(),
+        "searched by degree": searched.sum(),
         "longest by degree": (merged + searched).max(initial=0),
     }
 

@@ -121,7 +121,8 @@ def costs_of_orders(graph, natural_stride, stride):
         far = bins_of(degrees[np.where(row < column, first, last)]) < last_bin
         steps = few.astype(np.int64) * np.frexp(np.maximum(column, row))[1]
         sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum()
-        by_degree += [*sums, merged.sum(), idle(merged).sum(), few.sum(), steps[far].sum()]
+        sums = *sums, merged.sum(), idle(merged).sum(), searched.sum()
+        by_degree += [*sums, few.sum(), steps[far].sum()]
         longest[-1] = max(longest[-1], (merged + searched).max(initial=0))
     found = *natural_stride * natural, *stride * by_degree, *longest
     sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), map(int, found), strict=True))

@@ -49,7 +49,8 @@ BINS = 512  # of a histogram of degrees: see `bin_of`
 # LONGEST; and in `most`, what is known of all vertices together.
 WIDTHS = len(WORDS)
 MERGED_ROWS, IDLE_ROWS, SEARCH_STEPS, DISTANT_EDGES, LOCAL_SUMS = range(len(NATURAL) - 3 * WIDTHS + 1)
-PAIRS, HEAVY_PAIRS, HUB_ROWS, MERGED_BY_DEGREE, IDLE_BY_DEGREE, LOOKED_UP, FAR_STEPS = range(len(DEGREE))
+PAIRS, HEAVY_PAIRS, HUB_ROWS, *BY_DEGREE, LOOKED_UP, FAR_STEPS = range(len(DEGREE))
+MERGED_BY_DEGREE, IDLE_BY_DEGREE, STEPS_BY_DEGREE = BY_DEGREE
 LONGEST_BY_DEGREE = LONGEST.index("longest by degree")
 MAX_COLUMN, MAX_DEGREE, HUB_BIN, LAST_BIN, MOST_SIZE = range(5)
 
@@ -465,6 +466,7 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
                 add_to_sum(sums, HEAVY_PAIRS, column - 1)
             merged, searched = rows_of_merge(column, row, long)
             add_to_sum(sums, MERGED_BY_DEGREE, merged)
+            add_to_sum(sums, STEPS_BY_DEGREE, searched)
             keep_most(longest, LONGEST_BY_DEGREE, int64(merged) + searched)
             add_look_ups(sums, column >> 1, row, own, other, most[LAST_BIN])
         add_idle(sums, IDLE_BY_DEGREE, merged)

@@ -29,7 +29,7 @@ DEGREE = (
     "pairs",  # of rows in columns that are not heavy, each twice
     "heavy pairs",  # of rows in heavy columns, the first of them no hub
     "hub rows",  # rows of heavy columns that are hubs
-    "merged by degree", "idle by degree",  # as in natural order
+    "merged by degree", "idle by degree", "searched by degree",  # as in natural order
     "looked up",  # rows of an edge's shorter column that are looked up in the longer,
     "far steps",  # and the steps of a search for each of them, if that is a column of none of the last vertices
 )  # fmt: skip
@@ -45,26 +45,26 @@ LITTLE, LITTLE_NS = 1.05, 1_000  # natural order is chosen if it takes LITTLE ti
 LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row of the longest column
 
 # Nanoseconds for each of a sum, on an H200. "merged", "idle" and "searched" are those of columns that are not local;
-# "merged nearby" instead if most edges are near, "merged by column" if columns are short. "begin" and "local begin" are
-# taken once: always, and if there are rows of bits.
+# "merged nearby" instead if most edges are near, or columns are short. "begin" and "local begin" are taken once: always,
+# and if there are rows of bits.
 NATURAL_NS = {
-    "merged": 0.00187, "merged nearby": 0.00116, "merged by column": 0.00111, "searched": 0.000784, "distant": 0.0122,
+    "merged": 0.00187, "merged nearby": 0.00116, "searched": 0.000784, "distant": 0.0122,
     "longest": 61.2, "begin": 5_840, "local begin": 13_500, "words": 0.0342, "local words": 0.00213,
 }  # fmt: skip
 MERGED_NS = {"merged": 0.00184, "longest": 148, "begin": 4_230}
 DEGREE_NS = {
     "pairs": 0.000116, "heavy pairs": 4.13e-05, "hub rows": 0.118, "nonzeros": 0.0628, "begin": 43_700,
 }  # fmt: skip
-LOOKED_NS = {"looked up": 0.00162, "far steps": 0.00435, "nonzeros": 0.00667, "begin": 5_020}
+LOOKED_NS = {"looked up": 0.00171, "far steps": 0.00404, "nonzeros": 0.00201, "begin": 6_230}
 TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054}  # of the number of vertices; besides the "begin" of natural order
 
 # The same for the triangles of each edge or vertex.
 NATURAL_TALLY_NS = {
-    "merged": 0.00263, "merged nearby": 0.00197, "merged by column": 0.0012, "idle": 0.00315, "searched": 0.00155,
+    "merged": 0.00263, "merged nearby": 0.00197, "idle": 0.00315, "searched": 0.00155,
     "longest": 124, "begin": 4_820, "local begin": 28_000, "words": 0.0403,
     "local nonzeros": 0.0697, "local words": 0.00973,
 }  # fmt: skip
-MERGED_TALLY_NS = {"merged": 0.00482, "idle": 0.00155, "longest": 156, "begin": 3_930}
+MERGED_TALLY_NS = {"merged": 0.00482, "idle": 0.00155, "searched": 0.00289, "longest": 156, "begin": 3_930}
 DEGREE_TALLY_NS = {"pairs": 0.00223, "heavy pairs": 0.00165, "nonzeros": 0.0936, "begin": 31_000}
 
 
@@ -96,9 +96,10 @@ class OrderCosts:
         local = {name: sum(self.sums[f"{name} {width}"] for width in widths) for name in names}
         merged, searched = self.sums["merged"] - local["merged"], self.sums["searched"] - local["searched"]
         others = ["longest", *(f"longest {width}" for width in WORDS if width > words)]
-        how = "merged by column" if self.short_columns and not words else "merged nearby" if self.nearby else "merged"
-        return dict.fromkeys(("merged", "merged nearby", "merged by column"), 0) | {
-            how: merged,
+        nearby = self.nearby or self.short_columns and not words
+        return {
+            "merged": 0 if nearby else merged,
+            "merged nearby": merged if nearby else 0,
             "idle": self.sums["idle"] * merged / max(1, self.sums["merged"]),
             "searched": searched,
             "distant": self.sums["distant"],
@@ -112,7 +113,8 @@ class OrderCosts:
 
     def merged_counts(self):
         """How often each of MERGED_NS is taken."""
-        return {name: self.sums[f"{name} by degree"] for name in ("merged", "idle", "longest")} | {"begin": 1}
+        names = "merged", "idle", "searched", "longest"
+        return {name: self.sums[f"{name} by degree"] for name in names} | {"begin": 1}
 
     def looked_counts(self):
         """How often each of LOOKED_NS is taken."""
