@@ -15,7 +15,7 @@ from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.declarations import CUDA
 from tcgpu.engines import runtime
 from tcgpu.insight.faults import CheckedRun, check_launch
-from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
+from tcgpu.kernels import adaptive, order_costs
 from tcgpu.kernels.adaptive import far, layout, merging, tables
 
 plan_module = import_module("tcgpu.kernels.adaptive.plan")  # its name in the package is that of the method
@@ -352,32 +352,6 @@ def test_raw_edges_become_the_columns_of_a_graph(pairs, dtype, order):
         made = DeviceGraph.from_edges(u, v, 41, order=order)
     assert made.order == ("natural" if order == "auto" else order)  # of few edges
     same_columns(made, Graph.from_edges(u, v, 41, order=made.order))
-
-
-@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in CUDA])
-@pytest.mark.parametrize("edges, n", [(1, 1), (33, 7), (700, 1 << 16), (700, (1 << 16) + 1), (3000, 70)])
-def test_one_block_makes_the_columns_of_few_edges(edges, n, engine, monkeypatch):
-    """With vertex numbers of up to 16 bits; the others take more launches."""
-    large = replace(runtime.facts(), shared_per_block=227 << 10)
-    monkeypatch.setattr(runtime, "facts", lambda: large)
-    random = np.random.default_rng(edges)
-    u, v = random.integers(0, n, (2, edges))
-    u[-1] = n - 1
-    with runtime.using(engine):
-        made = DeviceGraph.from_edges(u, v)
-        by_block = device_graph._by_block(*map(runtime.to_device_library, (u, v)))[1]
-        assert (by_block is None) == (n > 1 << 16) and made.max_column == made.to_graph().max_column
-    same_columns(made, Graph.from_edges(u, v, n))
-
-
-@pytest.mark.sim
-@pytest.mark.parametrize("bits", [3, 9, 16])
-def test_the_block_has_no_faults(bits):
-    u, v = np.random.default_rng(bits).integers(0, 1 << bits, (2, 200)).astype(np.int32)
-    facts = np.full(4, -1)
-    args = u, v, np.zeros(200, np.int32), np.zeros(200, np.int32), facts
-    assert not check_launch(orientation.columns_by_block.py_func, 1, 64, args, shared=device_graph._block_bytes(200))
-    assert facts[2] == Graph.from_edges(u, v).m
 
 
 @pytest.mark.sim

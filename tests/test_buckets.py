@@ -50,7 +50,6 @@ def few_in_a_bucket(monkeypatch):
     """Buckets of about 16 keys, for graphs of any size without short columns."""
     for module, name, value in (
         (buckets, "SIZE_BITS", 4), (device_graph, "SMALL", 10), (device_graph, "SHORT_COLUMN", -1),
-        (device_graph, "_fits_block", lambda edges: False),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
 
@@ -107,7 +106,7 @@ def test_columns_that_do_not_fit_a_block_are_sorted(few_in_a_bucket, monkeypatch
 @pytest.fixture
 def two_lengths(monkeypatch):
     """Keys of 32 bits between the last 20 vertices, for graphs of any size; nothing but a sort of keys."""
-    for name, value in (("MOST_SHORT", 20), ("FEW_RAW", 0), ("SMALL", 10), ("_fits_block", lambda edges: False)):
+    for name, value in (("MOST_SHORT", 20), ("FEW_RAW", 0), ("SMALL", 10)):
         monkeypatch.setattr(device_graph, name, value)
 
 

@@ -1,9 +1,9 @@
 """DeviceGraph: a graph's columns on the device, made there from raw edges.
 
-The same columns as a Graph's, from the same input. In natural order a block sorts the edges of a small graph; of a
-large one, threads sort the columns if all are short, or else blocks sort `buckets` of them if these suit. All other
-edges are sorted at once by CuPy. Few numbers are copied to the host on the way: the least and the largest vertex, what
-a count costs in each order, and how many different edges there are.
+The same columns as a Graph's, from the same input. In natural order threads sort the columns if all are short, or else
+blocks sort `buckets` of them if these suit. All other edges are sorted at once by CuPy. Few numbers are copied to the
+host on the way: the least and the largest vertex, what a count costs in each order, and how many different edges there
+are.
 """
 
 from dataclasses import dataclass
@@ -28,9 +28,8 @@ from tcgpu.graph import (
     known_count,
     known_order,
 )
-from tcgpu.kernels import buckets, enough_blocks, fitting, orientation, run
+from tcgpu.kernels import buckets, fitting, orientation, run
 from tcgpu.kernels.device import columns
-from tcgpu.kernels.device.block_sort import counter_bytes
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges
 from tcgpu.kernels.prefix_sum import scan
@@ -75,15 +74,8 @@ class DeviceGraph:
         if relabel:
             check_relabel(n)
             u, v, n, ids = _compact(u, v)
-        if known_order(order) in ("auto", "natural") and _fits_block(u.size):
-            extent, columns_of = _by_block(u, v)
-            n = vertices_of(*extent, n, u.size)
-            if columns_of is not None:
-                return cls._of_block(n, *columns_of, name, ids)
-            check = None
-        else:
-            n, check = vertices(u, v, n)
-        return cls.of_vertices(u, v, n, check, order, clean, name, ids)
+        n, check = vertices(u, v, n)
+        return cls.of_vertices(u, v, n, check, known_order(order), clean, name, ids)
 
     @classmethod
     def of_vertices(cls, u, v, n, check, order, clean=False, name=None, ids=None):
@@ -99,15 +91,6 @@ class DeviceGraph:
         if known.costs and made.m > MOSTLY_NEW * u.size:
             made.order_costs = known.costs
         made.may_sample = order == "natural"
-        return made
-
-    @classmethod
-    def _of_block(cls, n, row_idx, col_of, longest, name, ids):
-        """Make a small graph of the columns from `_by_block`."""
-        col_ptr = runtime.device_array(n + 1, np.int64, -1)
-        run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
-        made = cls(n, col_ptr, row_idx, col_of, name=name, natural_ids=ids)
-        made.max_column = longest
         return made
 
     @classmethod
@@ -318,31 +301,6 @@ def vertices(u, v, n):
         return vertices_of(~below, high, n, u.size)
 
     return (check(), None) if n is None else (known_count(n), check)
-
-
-def _block_bytes(edges):
-    """The shared memory of the block that makes the columns of this number of edges."""
-    return 8 * edges + counter_bytes(_block_threads(edges))
-
-
-def _block_threads(edges):
-    return WARP * enough_blocks(orientation.MOST_THREADS // WARP, edges, WARP)
-
-
-def _fits_block(edges):
-    """Whether one block makes the columns of this number of edges."""
-    return 0 < edges <= SMALL and _block_bytes(edges) + 2048 <= runtime.facts().shared_per_block
-
-
-def _by_block(u, v):
-    """The least vertex number, or 0 if all are larger, and the largest one, of few edges; and (row_idx, col_of, rows of
-    the longest column), or None if vertex numbers are too large for one block."""
-    row_idx, col_of = _empty(u, u.size, np.int32), _empty(u, u.size, np.int32)
-    facts = runtime.device_array(orientation.FACTS_SIZE, np.int64, -1)
-    args = u, v, row_idx, col_of, facts
-    orientation.columns_by_block.launch(1, _block_threads(u.size), *args, shared=_block_bytes(u.size))
-    below, high, m, longest = runtime.reading(facts)().tolist()
-    return (~below, high), None if m < 0 else (row_idx[:m], col_of[:m], longest)
 
 
 def vertices_of(low, high, n, edges):

@@ -45,8 +45,8 @@ LITTLE, LITTLE_NS = 1.05, 1_000  # natural order is chosen if it takes LITTLE ti
 LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row of the longest column
 
 # Nanoseconds for each of a sum, on an H200. "merged", "idle" and "searched" are those of columns that are not local;
-# "merged nearby" instead if most edges are near, or columns are short. "begin" and "local begin" are taken once: always,
-# and if there are rows of bits.
+# "merged nearby" instead if most edges are near or columns short. "begin" and "local begin" are taken once: always, and
+# if there are rows of bits.
 NATURAL_NS = {
     "merged": 0.00187, "merged nearby": 0.00116, "searched": 0.000784, "distant": 0.0122,
     "longest": 61.2, "begin": 5_840, "local begin": 13_500, "words": 0.0342, "local words": 0.00213,

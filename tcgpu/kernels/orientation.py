@@ -5,10 +5,8 @@ columns. Keys have 64 bits, or 32 if both vertices are among the last 2^16; thes
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels.device.block_sort import DIGIT_BITS, DIGITS, sort_digit
-from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.shared_memory import clear_counters
-from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp
 
 # The types of u and v, the ends of the raw edges
 ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
@@ -223,82 +221,6 @@ def unpack(keys, bits, first, starts, row_idx, col_of, col_ptr, degrees):
             e += WARP
         part += cuda.gridsize(1) // WARP
     take_off_repeats(degrees, repeats)
-
-
-# The keys of a small graph are sorted by one block, in 32 bits.
-
-SHORT_BITS = 16  # of a vertex number, at most
-BELOW, HIGH, EDGES, LONGEST_COLUMN, FACTS_SIZE = range(5)  # positions in `facts` of columns_by_block
-
-
-@cuda.jit(device=True)
-def is_first(keys, e, size, loop):
-    """Whether sorted key e of a small graph is an edge that occurs for the first time."""
-    return e < size and keys[e] != loop and (e == 0 or keys[e - 1] != keys[e])
-
-
-@cuda.jit(device=True)
-def write_columns(keys, size, bits, loop, sums, row_idx, col_of, facts):
-    """The second half of `columns_by_block`: take the edges out of the sorted keys."""
-    thread, lane, warp = cuda.threadIdx.x, cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP
-    own = (size + cuda.blockDim.x - 1) // cuda.blockDim.x
-    first, found = uint32(thread) * own, uint32(0)
-    for e in range(first, first + own):
-        found += is_first(keys, e, size, loop)
-    place = sum_up_to(found)
-    if lane == WARP - 1:
-        sums[warp] = place
-    cuda.syncthreads()
-    place -= found
-    for before in range(warp):
-        place += sums[before]
-    for e in range(first, first + own):
-        if is_first(keys, e, size, loop):
-            row_idx[place], col_of[place] = keys[e] & ((uint32(1) << bits) - 1), keys[e] >> bits
-            place += 1
-    cuda.atomic.max(facts, EDGES, int64(place))
-    cuda.syncthreads()
-    m, p, longest = facts[EDGES], int64(thread), int64(0)
-    while p < m:
-        if p == m - 1 or col_of[p + 1] != col_of[p]:
-            longest = max(longest, p + 1 - first_from(col_of, 0, p, col_of[p]))
-        p += cuda.blockDim.x
-    cuda.atomic.max(facts, LONGEST_COLUMN, longest)
-
-
-@kernel(*(f"void({ends}, int32[::1], int32[::1], int64[::1])" for ends in ENDS), most_threads=MOST_THREADS)
-def columns_by_block(u, v, row_idx, col_of, facts):
-    """One block: write rows and columns of all different edges.
-
-    facts, -1 before: at BELOW and HIGH as `extent` of find_extent, at EDGES their number, at LONGEST_COLUMN its rows.
-    Nothing else is written if a vertex number is negative or has more than SHORT_BITS bits.
-    """
-    shared, sums = cuda.shared.array(0, uint32), cuda.shared.array(DIGITS, uint32)
-    thread, size, e = cuda.threadIdx.x, uint32(u.size), cuda.threadIdx.x
-    below = high = int64(-1)
-    while e < size:
-        a, b = int64(u[e]), int64(v[e])
-        below, high = max(below, ~a, ~b), max(high, a, b)
-        e += cuda.blockDim.x
-    cuda.atomic.max(facts, BELOW, below)
-    cuda.atomic.max(facts, HIGH, high)
-    cuda.syncthreads()
-    bits = uint32(64 - cuda.clz(facts[HIGH]))
-    if facts[BELOW] < 0 and bits <= SHORT_BITS:
-        loop = uint32((uint64(1) << 2 * bits) - 1)  # sorted behind all edges
-        e = thread
-        while e < size:
-            a, b = uint32(u[e]), uint32(v[e])
-            shared[e] = loop if a == b else min(a, b) << bits | max(a, b)
-            e += cuda.blockDim.x
-        cuda.syncthreads()
-        keys, other, counters = shared, shared[size:], shared[2 * size :]
-        shift = uint32(0)
-        while shift < 2 * bits:
-            sort_digit(keys, other, counters, sums, size, shift)
-            keys, other = other, keys
-            shift += DIGIT_BITS
-        write_columns(keys, size, bits, loop, sums, row_idx, col_of, facts)
 
 
 # Columns that are short need no keys: rows are put into their columns, and each column is sorted by a thread.

@@ -59,14 +59,13 @@ def prepare(graph, order):
 
 def _of_raw(u, v, n=None):
     u, v = device_graph.edges_on_device(u, v)
-    if u.size <= SMALL:
-        return device_graph.prepare((u, v, n), "auto")
     n, check = device_graph.vertices(u, v, n)
     if dense.suits_raw(n, u.size):
         if check:
             check()
         return dense.RawEdges(u, v, n)
-    runtime.compile_ahead(BY_DEGREE)
+    if u.size > SMALL:
+        runtime.compile_ahead(BY_DEGREE)
     return DeviceGraph.of_vertices(u, v, n, check, "auto")
 
 
