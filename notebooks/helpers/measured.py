@@ -47,7 +47,7 @@ UNITS = {  # of the record "kernels"
 STEPS = {  # from raw edges on a GPU to the count: step -> its kernels, in the record "timeline"
     "extent and costs": (
         "find_extent measure_vertices describe_vertices find_hubs cost_in_natural_order count_rows_by_degree "
-        "count_ends estimate_rows cost_in_degree_order count_degrees"
+        "count_ends estimate_rows cost_in_degree_order add_up_costs count_degrees"
     ),
     "ranks": "pack_degrees number_vertices",
     "keys and their sort": "pack_edges",

@@ -23,7 +23,7 @@ from tcgpu.kernels.adaptive import layout, look_ups, merging
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
-from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, OrderCosts
+from tcgpu.kernels.order_costs import LONGEST, OrderCosts
 
 MOST_SIMULATED = 30_000  # up to which nothing is compiled, and other kernels run in the simulator
 PART = 1 << 18  # nonzeros at a time, which limits the memory for intermediate arrays
@@ -38,9 +38,9 @@ class HostGraph(DeviceGraph):
     def order_costs(self):
         """As `edge_sums.describe_edges` finds them on a device."""
         stride = min(edge_sums.MOST_STRIDE, max(1, self.m // edge_sums.SAMPLED))
-        found = costs_of_orders(self, stride, stride)
+        found = costs_of_orders(self, stride)
         if stride > 1 and found.best() == "natural" and found.may_miss():
-            return costs_of_orders(self, 1, stride)
+            return costs_of_orders(self, 1)
         return found
 
 
@@ -86,8 +86,8 @@ def set_up(plan, graph):
     return run
 
 
-def costs_of_orders(graph, natural_stride, stride):
-    """The OrderCosts of a graph: of its warps of nonzeros, one in `natural_stride` is added up, or one in `stride`."""
+def costs_of_orders(graph, stride):
+    """The OrderCosts of a graph: of its warps of nonzeros, one in `stride` is added up."""
     n, m, row_idx, lengths = graph.n, graph.m, graph.row_idx, np.diff(graph.col_ptr).astype(np.int32)
     degrees, rows = lengths.copy(), np.zeros(n, np.int32)
     for part in parts_of(m):
@@ -97,11 +97,10 @@ def costs_of_orders(graph, natural_stride, stride):
     spans[(lengths < edge_sums.SHORT) | (spans > edge_sums.NOT_LOCAL)] = 0
     behind = np.cumsum(bincount(bins_of(degrees), minlength=edge_sums.BINS)[::-1])  # vertices in the last bins
     hub_bin, last_bin = (edge_sums.BINS - np.count_nonzero(behind <= most) for most in (edge_sums.HUBS, edge_sums.LAST))
-    natural, by_degree = np.zeros(len(NATURAL), np.int64), np.zeros(len(DEGREE), np.int64)
-    longest = [0] * len(LONGEST)
+    sums, longest = np.zeros(len(edge_sums.SUMS), np.int64), [0] * len(LONGEST)
     for part in parts_of(m):
         np.add.at(rows, in_degree_order(graph, part, degrees)[0], np.int32(1))
-    for part in parts_of(m, natural_stride):
+    for part in parts_of(m, stride):
         i, j = row_idx[part], graph.col_of[part]
         merged, searched = rows_of_merge(lengths[j], lengths[i])
         distant, width = i - j > edge_sums.DISTANT * n // max(1, m), np.minimum(spans[j], 3)
@@ -109,8 +108,6 @@ def costs_of_orders(graph, natural_stride, stride):
         for k in range(1, 4):
             found += merged[width == k], searched[width == k], spans[j][width == k]
         longest[:4] = [max(longest[k], (merged + searched)[width == k].max(initial=0)) for k in range(4)]
-        natural += [values.sum(dtype=np.int64) for values in found]
-    for part in parts_of(m, stride):
         first, last = in_degree_order(graph, part, degrees)
         light = rows[first] < edge_sums.HEAVY
         by_hub = ~light & (bins_of(degrees[last]) >= hub_bin)
@@ -120,14 +117,12 @@ def costs_of_orders(graph, natural_stride, stride):
         few = np.minimum(column, row)
         far = bins_of(degrees[np.where(row < column, first, last)]) < last_bin
         steps = few.astype(np.int64) * np.frexp(np.maximum(column, row))[1]
-        sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum()
-        sums = *sums, merged.sum(), idle(merged).sum(), searched.sum()
-        by_degree += [*sums, few.sum(), steps[far].sum()]
+        found += pairs[light], pairs[~light & ~by_hub], by_hub, merged, idle(merged), searched, few, steps[far]
+        sums += [values.sum(dtype=np.int64) for values in found]
         longest[-1] = max(longest[-1], (merged + searched).max(initial=0))
-    found = *natural_stride * natural, *stride * by_degree, *longest
-    sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), map(int, found), strict=True))
-    none = stride == 1 and not sums["looked up"]
-    return OrderCosts(n, m, int(lengths.max(initial=0)), sums, int(degrees.max(initial=0)), False, none)
+    sums = dict(zip((*edge_sums.SUMS, *LONGEST), map(int, (*stride * sums, *longest)), strict=True))
+    most = int(lengths.max(initial=0)), sums, int(degrees.max(initial=0))
+    return OrderCosts(n, m, *most, no_triangles=stride == 1 and not sums["looked up"])
 
 
 def in_degree_order(graph, part, degrees):

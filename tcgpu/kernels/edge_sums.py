@@ -7,13 +7,12 @@ counts twice. `describe_edges` launches these kernels:
                            vertex is a row of
     describe_vertices      packs this for each vertex; a histogram of the degrees
     find_hubs              which degree the hubs have at least, and the LAST vertices
-    cost_in_natural_order  adds up what edges cost: every 16th warp's worth of them, if that is a million at least
     count_rows_by_degree   the rows of each column in degree order. Where that takes longer than it saves, count_ends
                            and estimate_rows: from the edges in the sample at vertices of about the same degree
-    cost_in_degree_order   adds up what edges cost there
+    add_up_costs           adds up what edges cost: every 16th warp's worth of them, if that is a million at least
 
-Few edges may make up the whole cost of natural order. So before that is chosen, cost_in_natural_order adds up all edges
-if a single one might matter.
+Few edges may make up the whole cost of natural order. So before that is chosen, all edges are added up if a single one
+might matter.
 """
 
 from itertools import pairwise
@@ -45,11 +44,10 @@ DEGREE_RANGE, MOST_DEGREE_RANGES, FEW_A_VERTEX = 1 << 23, 8, 4  # the same where
 SCATTER = 2654435761  # the multiplier of the hash
 BINS = 512  # of a histogram of degrees: see `bin_of`
 
-# Positions: among the sums NATURAL, which from LOCAL_SUMS on are three for each of WORDS; among the sums DEGREE; in
-# LONGEST; and in `most`, what is known of all vertices together.
-WIDTHS = len(WORDS)
+# Positions: in SUMS, from LOCAL_SUMS on three for each of WORDS; in LONGEST; in `most`, which is of all vertices.
+SUMS, WIDTHS = (*NATURAL, *DEGREE), len(WORDS)
 MERGED_ROWS, IDLE_ROWS, SEARCH_STEPS, DISTANT_EDGES, LOCAL_SUMS = range(len(NATURAL) - 3 * WIDTHS + 1)
-PAIRS, HEAVY_PAIRS, HUB_ROWS, *BY_DEGREE, LOOKED_UP, FAR_STEPS = range(len(DEGREE))
+PAIRS, HEAVY_PAIRS, HUB_ROWS, *BY_DEGREE, LOOKED_UP, FAR_STEPS = range(len(NATURAL), len(SUMS))
 MERGED_BY_DEGREE, IDLE_BY_DEGREE, STEPS_BY_DEGREE = BY_DEGREE
 LONGEST_BY_DEGREE = LONGEST.index("longest by degree")
 MAX_COLUMN, MAX_DEGREE, HUB_BIN, LAST_BIN, MOST_SIZE = range(5)
@@ -392,12 +390,16 @@ def add_idle(sums, k, merged):
 
 
 @cuda.jit(device=True)
-def add_nonzero(sums, column, row, spans, long, longest):
-    """Add the cost of a nonzero in natural order, whose columns have `column` and `row` rows. Returns how many rows are
-    merged. spans: that the column reaches over, 0 if it is not local."""
-    merged, searched = rows_of_merge(column, row, long)
+def add_in_natural_order(sums, j, i, packed, long, apart, longest):
+    """Add the cost of nonzero (i, j) in natural order. Returns how many rows are merged.
+
+    apart: the difference of two vertices' numbers up to which their columns are near each other.
+    """
+    spans = spans_of(packed[j])
+    merged, searched = rows_of_merge(length_of(packed[j]), length_of(packed[i]), long)
     add_to_sum(sums, MERGED_ROWS, merged)
     add_to_sum(sums, SEARCH_STEPS, searched)
+    add_to_sum(sums, DISTANT_EDGES, i - j > apart)
     width = min(spans, WIDTHS)
     if width > 0:
         k = LOCAL_SUMS + 3 * (width - 1)
@@ -408,68 +410,49 @@ def add_nonzero(sums, column, row, spans, long, longest):
     return merged
 
 
-@kernel(*(f"void({ends}, uint64[::1], int64, int64, int64, int64[::1], int64[::1])" for ends in ENDS))
-def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
-    """A warp per 32 edges, of which it takes one in `stride`: add what an edge costs in natural order.
+@cuda.jit(device=True)
+def add_in_degree_order(sums, first, last, packed, rows, most, long, longest):
+    """Add the cost of an edge in degree order, where columns have so many `rows`. Returns how many rows are merged."""
+    own, other = degree_of(packed[first]), degree_of(packed[last])
+    if is_last(own, first, other, last):
+        first, last, own, other = last, first, other, own
+    column, row = rows[first], rows[last]
+    if column < HEAVY:
+        add_to_sum(sums, PAIRS, max(column - 1, 0))
+    elif bin_of(other) >= most[HUB_BIN]:
+        add_to_sum(sums, HUB_ROWS, 1)
+    else:
+        add_to_sum(sums, HEAVY_PAIRS, column - 1)
+    merged, searched = rows_of_merge(column, row, long)
+    add_to_sum(sums, MERGED_BY_DEGREE, merged)
+    add_to_sum(sums, STEPS_BY_DEGREE, searched)
+    keep_most(longest, LONGEST_BY_DEGREE, int64(merged) + searched)
+    few, many = min(column >> 1, row), max(column >> 1, row)
+    add_to_sum(sums, LOOKED_UP, few)
+    if few > 0 and bin_of(own if row < column >> 1 else other) < most[LAST_BIN]:
+        add_to_sum(sums, FAR_STEPS, int64(few) * (32 - cuda.clz(uint32(many))))
+    return merged
 
-    apart: the difference of two vertices' numbers up to which their columns are near each other.
-    """
+
+COST_TYPES = "uint64[::1], int32[::1], int64[::1], int64, int64, int64, int64[::1], int64[::1]"
+
+
+@kernel(*(f"void({ends}, {COST_TYPES})" for ends in ENDS))
+def add_up_costs(u, v, packed, rows, most, long, apart, stride, longest, total):
+    """A warp per 32 edges, of which it takes one in `stride`: add what an edge costs in natural order, and in degree
+    order. rows: of each column there."""
     sums = cuda.shared.array(0, int64)
     clear_sums(sums, total.size)
     lane = cuda.threadIdx.x & 31
     e = (cuda.grid(1) - lane) * stride + lane
     while e - lane < u.size:
-        merged = uint32(0)
+        merged = by_degree = uint32(0)
         if e < u.size and u[e] != v[e]:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
-            column = packed[j]
-            merged = add_nonzero(sums, length_of(column), length_of(packed[i]), spans_of(column), long, longest)
-            add_to_sum(sums, DISTANT_EDGES, i - j > apart)
+            merged = add_in_natural_order(sums, j, i, packed, long, apart, longest)
+            by_degree = add_in_degree_order(sums, j, i, packed, rows, most, long, longest)
         add_idle(sums, IDLE_ROWS, merged)
-        e += cuda.gridsize(1) * stride
-    add_block_sums(total, sums)
-
-
-@cuda.jit(device=True)
-def add_look_ups(sums, behind, row, own, other, last_bin):
-    """Add the cost of looking up rows for a nonzero with `behind` rows behind it in its column, and `row` in the other.
-    own, other: the degrees of the vertices of these columns. last_bin: the least of a degree of the LAST vertices."""
-    few, many, degree = behind, row, other
-    if row < behind:
-        few, many, degree = row, behind, own
-    if few > 0:
-        add_to_sum(sums, LOOKED_UP, few)
-        if bin_of(degree) < last_bin:
-            add_to_sum(sums, FAR_STEPS, int64(few) * (32 - cuda.clz(uint32(many))))
-
-
-@kernel(*(f"void({ends}, uint64[::1], int32[::1], int64[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
-def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total):
-    """The same in degree order. rows: of each column there; most[HUB_BIN]: the least bin of a hub's degree."""
-    sums = cuda.shared.array(0, int64)
-    clear_sums(sums, total.size)
-    lane = cuda.threadIdx.x & 31
-    e = (cuda.grid(1) - lane) * stride + lane
-    while e - lane < u.size:
-        merged = uint32(0)
-        if e < u.size and u[e] != v[e]:
-            first, last = int32(u[e]), int32(v[e])
-            own, other = degree_of(packed[first]), degree_of(packed[last])
-            if is_last(own, first, other, last):
-                first, last, own, other = last, first, other, own
-            column, row = rows[first], rows[last]
-            if column < HEAVY:
-                add_to_sum(sums, PAIRS, max(column - 1, 0))
-            elif bin_of(other) >= most[HUB_BIN]:
-                add_to_sum(sums, HUB_ROWS, 1)
-            else:
-                add_to_sum(sums, HEAVY_PAIRS, column - 1)
-            merged, searched = rows_of_merge(column, row, long)
-            add_to_sum(sums, MERGED_BY_DEGREE, merged)
-            add_to_sum(sums, STEPS_BY_DEGREE, searched)
-            keep_most(longest, LONGEST_BY_DEGREE, int64(merged) + searched)
-            add_look_ups(sums, column >> 1, row, own, other, most[LAST_BIN])
-        add_idle(sums, IDLE_BY_DEGREE, merged)
+        add_idle(sums, IDLE_BY_DEGREE, by_degree)
         e += cuda.gridsize(1) * stride
     add_block_sums(total, sums)
 
@@ -478,38 +461,31 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
 
 
 class Sums:
-    """The sums of edges u and v, on the device.
-
-    packed: of each vertex, as `describe_vertices` makes it. stride: one in so many groups of 32 edges is added up, but
-    in natural order one in `natural_stride`.
-    """
+    """The sums of edges u and v, on the device. packed: of each vertex, as `describe_vertices` makes it. stride: one in
+    so many groups of 32 edges is added up."""
 
     def __init__(self, u, v, n, packed, stride):
         self.u, self.v, self.n, self.packed, self.stride = u, v, n, packed, stride
-        sizes = [len(NATURAL), len(DEGREE), len(LONGEST), MOST_SIZE, BINS, 2 * BINS]
+        sizes = [len(SUMS), len(LONGEST), MOST_SIZE, BINS, 2 * BINS]
         arrays = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
-        cuts = [sum(sizes[:k]) for k in range(7)]
+        cuts = [sum(sizes[:k]) for k in range(6)]
         parts = [arrays[begin:end] for begin, end in pairwise(cuts)]
-        self.natural, self.by_degree, self.longest, self.most, self.histogram, self.ends = parts
-        self.all, self.natural_stride = arrays[: cuts[4]], stride
+        self.sums, self.longest, self.most, self.histogram, self.ends = parts
+        self.all = arrays[: cuts[3]]
 
     def run(self, kernel, tasks, *args, shared=0):
         """Launch a kernel with a thread for each task, or as many as BLOCKS blocks have."""
         kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args, shared=shared)
 
-    def add_natural(self, stride):
-        """Add up what one in `stride` edges costs in natural order."""
-        self.natural_stride, apart = stride, DISTANT * self.n // max(1, self.u.size)
-        args = self.u, self.v, self.packed, LONG, apart, stride, self.longest, self.natural
-        self.run(cost_in_natural_order, self.u.size // stride, *args, shared=8 * THREADS * len(NATURAL))
-
-    def costs(self, sampled):
-        """The OrderCosts; waits for the device."""
+    def costs(self, rows, sampled):
+        """The OrderCosts, with so many `rows` of each column in degree order; waits for the device."""
+        apart = DISTANT * self.n // max(1, self.u.size)
+        args = self.u, self.v, self.packed, rows, self.most, LONG, apart, self.stride, self.longest, self.sums
+        self.run(add_up_costs, self.u.size // self.stride, *args, shared=8 * THREADS * len(SUMS))
         *found, max_column, max_degree, _, _ = runtime.reading(self.all)().tolist()
-        sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found, strict=True))
-        sums |= {name: self.natural_stride * sums[name] for name in NATURAL}
-        sums |= {name: self.stride * sums[name] for name in DEGREE}
-        none = self.stride == 1 and not sums["looked up"]
+        sums = dict(zip((*SUMS, *LONGEST), found, strict=True))
+        sums |= {name: self.stride * sums[name] for name in SUMS}
+        none = self.stride == 1 and not sampled and not sums["looked up"]
         return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled, none)
 
 
@@ -530,7 +506,6 @@ def describe_edges(u, v, n, may_sample=False, check=None):
         check()
     sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
     sums.run(find_hubs, 2 * WARP, sums.histogram, HUBS, LAST, sums.most)
-    sums.add_natural(sums.stride)
     rows, sampled = reach, may_sample and sums.stride > 1  # of each column in degree order, in the memory of `reach`
     if sampled:
         sums.run(count_ends, u.size // sums.stride, u, v, packed, sums.stride, sums.ends)
@@ -538,13 +513,10 @@ def describe_edges(u, v, n, may_sample=False, check=None):
     else:
         rows[:] = 0
         sums.run(count_rows_by_degree, u.size, u, v, packed, rows)
-    args = u, v, packed, rows, sums.most, LONG, sums.stride, sums.longest, sums.by_degree
-    sums.run(cost_in_degree_order, u.size // sums.stride, *args, shared=8 * THREADS * len(DEGREE))
-    costs = sums.costs(sampled)
+    costs = sums.costs(rows, sampled)
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss():
-        sums.natural[:], sums.longest[:LONGEST_BY_DEGREE] = 0, 0
-        sums.add_natural(1)
-        costs = sums.costs(sampled)
+        sums.stride, sums.sums[:], sums.longest[:] = 1, 0, 0
+        costs = sums.costs(rows, sampled)
     return costs, degree, lengths
 
 

@@ -178,8 +178,8 @@ class OrderCosts:
         return self.merged_ns <= self.degree_ns
 
     def looks_up(self):
-        """Whether a count in degree order is fastest if it looks up rows."""
-        return self.looked_ns < min(self.merged_ns, self.degree_ns)
+        """Whether a count in degree order is fastest if it looks up rows; not if there are none to look up."""
+        return not self.no_triangles and self.looked_ns < min(self.merged_ns, self.degree_ns)
 
     def best_for_tallies(self):
         """The order of the fastest count of each edge's or vertex's triangles."""

@@ -16,7 +16,7 @@ raw edges without sorting them (`dense`). docs/glossary.md has the words, docs/a
 
 Who counts a triangle j < i < k
 -------------------------------
-Degree order, unless merging all columns costs less:
+Degree order, unless merging all columns costs less, or looking up rows (`look_ups`: most graphs of few edges):
 
     is k near? ------------------------------ no --> far_kernel      a thread per nonzero (i, j): two pointers
         |

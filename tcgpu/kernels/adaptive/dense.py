@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.gpu_costs import DENSE_RAW, FEW_RAW, SMALL
+from tcgpu.gpu_costs import DENSE_RAW, FEW_RAW
 from tcgpu.kernels import Plan, launch
 from tcgpu.kernels.device.reduction import add_block_to
-from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.orientation import ENDS
 
 MOST_ROWS = 1 << 14  # of so many vertices they take 32 MB
@@ -122,12 +121,6 @@ class RawEdges(NamedTuple):
 def suits_raw(n, edges):
     """Whether so many raw edges are counted in less time than their columns take to make."""
     return n <= MOST_ROWS and (edges <= FEW_RAW or is_dense(n, edges))
-
-
-def suits(graph):
-    """Whether tiles are faster than anything else, for a graph whose columns are there."""
-    known = isinstance(graph, DeviceGraph) and SMALL < graph.m and graph.n <= MOST_ROWS
-    return known and graph.order_costs.suits_tiles()
 
 
 def is_dense(n, edges):

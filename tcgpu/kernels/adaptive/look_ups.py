@@ -10,11 +10,10 @@ import numpy as np
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.adaptive import layout
-from tcgpu.kernels.device.columns import column_bounds
+from tcgpu.kernels.device.columns import column_bounds, columns_of_edge
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 from tcgpu.kernels.edge_sums import LAST
 from tcgpu.kernels.orientation import lower, next_place, pack, upper
 
@@ -24,33 +23,27 @@ LANES = 8  # threads that share more of them
 THREADS = 256  # of a block that lists
 
 
-@kernel(
-    "void(int64[::1], int32[::1], int32[::1], int64, uint32[::1], uint64[::1], int32[::1], int64[::1])",
-    most_threads=THREADS,
-)
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, uint32[::1], uint64[::1], int32[::1], int64[::1])")
 def list_look_ups(col_ptr, row_idx, col_of, first, last_rows, pieces, columns, sizes):
     """A thread per nonzero (i, j): list the piece of `row_idx` to look up, if there is one, and the column to look in;
     set bit i of row j, both counted from vertex `first` on. sizes: of the two lists, 0 before."""
     counts, starts = cuda.shared.array((2, THREADS // WARP), int32), cuda.shared.array(2, int64)
     e = cuda.grid(1)
     while e - cuda.threadIdx.x < row_idx.size:  # whole blocks
-        kind, column, begin, length = int32(-1), int64(0), e + 1, int64(0)
+        kind, begin, end, column = int32(-1), int64(0), int64(0), int32(0)
         if e < row_idx.size:
-            column, j = int64(row_idx[e]), int64(col_of[e])
-            if j >= first:
-                bit = uint32(1) << uint32((column - first) & 31)
-                cuda.atomic.or_(last_rows, WORDS * (j - first) + ((column - first) >> 5), bit)
-            p, p_end = column_bounds(col_ptr, column)
-            length = col_ptr[j + 1] - begin
-            if length > int64(p_end - p):
-                column, begin, length = j, int64(p), int64(p_end - p)
-            if length > 0:
-                kind = int32(length > FEW)
+            begin, end, _, _, of_row = columns_of_edge(col_ptr, col_of, row_idx, e)
+            column = col_of[e] if of_row else row_idx[e]
+            i, j = row_idx[e] - first, col_of[e] - first
+            if j >= 0:
+                cuda.atomic.or_(last_rows, WORDS * j + (i >> 5), uint32(1) << uint32(i & 31))
+            if begin < end:
+                kind = int32(end - begin > FEW)
         place = next_place(kind, counts, starts, sizes)
         if kind == 1:
             place = row_idx.size - 1 - place
         if kind >= 0:
-            pieces[place], columns[place] = pack(begin, length), column
+            pieces[place], columns[place] = pack(begin, end - begin), column
         e += cuda.gridsize(1)
 
 
@@ -85,12 +78,6 @@ def look_up_kernel(col_ptr, row_idx, first, last_rows, pieces, columns, sizes, t
         found += look_up(col_ptr, row_idx, last_rows, first, pieces[at], columns[at], turn, uint32(LANES))
         at -= cuda.gridsize(1) // LANES
     add_block_to(total, found)
-
-
-def suits(graph):
-    """Whether looking up is faster than merging all columns, and than classes of columns."""
-    known = isinstance(graph, DeviceGraph) and graph.m > SMALL and graph.order == "degree"
-    return known and graph.order_costs.looks_up()
 
 
 def plan(graph):

@@ -36,15 +36,12 @@ USUAL = *CLASSES, SHORT, LONG, None, None, (0, 1)  # and only with those of all 
 # processes compile them in parallel: one after the other they take five seconds.
 BY_DEGREE = (
     edge_sums.measure_vertices, edge_sums.describe_vertices, edge_sums.find_hubs,
-    edge_sums.cost_in_natural_order, edge_sums.count_ends, edge_sums.estimate_rows,
-    edge_sums.count_rows_by_degree, edge_sums.cost_in_degree_order, edge_sums.count_degrees,
-    orientation.pack_degrees, orientation.number_vertices, orientation.pack_edges,
+    edge_sums.count_ends, edge_sums.estimate_rows, edge_sums.count_rows_by_degree, edge_sums.add_up_costs,
+    edge_sums.count_degrees, orientation.pack_degrees, orientation.number_vertices, orientation.pack_edges,
     orientation.find_extent, orientation.count_new, orientation.unpack, columns.fill_empty_columns,
-    prefix_sum.sum_parts, prefix_sum.write_starts,
+    prefix_sum.sum_parts, prefix_sum.write_starts, look_ups.list_look_ups, look_ups.look_up_kernel,
     layout.measure_columns, layout.count_in_edges, layout.leave_out_hub_pairs, layout.lay_out, layout.count_tasks,
-    layout.fill_tasks,
-    layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.far_kernel,
-    look_ups.list_look_ups, look_ups.look_up_kernel,
+    layout.fill_tasks, layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.far_kernel,
 )  # fmt: skip
 
 
@@ -71,8 +68,7 @@ def _of_raw(u, v, n=None):
 
 @planner("adaptive", prepare)
 def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
-    """The count of a graph: in degree order hubs, windows and far rows, or merges, or look-ups; in another order local
-    columns and merges.
+    """The count of a graph: in degree order by classes, merges or look-ups; in another local columns and merges.
 
     near, hubs, heavy, crowd, short, long, words, merge: its knobs. share: (index, of) counts share number `index` of
     `of`; the counts of all shares add up to the total, and take about equally long.
@@ -84,10 +80,11 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
             return dense.plan(*graph, dense.is_dense(graph.n, graph.u.size))
         graph = device_graph.prepare(tuple(graph), "auto")
     check_positions(graph)
-    if usual and dense.suits(graph):
-        return dense.plan(graph.row_idx, graph.col_of, graph.n, True)
-    if usual and look_ups.suits(graph) and not merging.has_no_triangles(graph):
-        return look_ups.plan(graph)
+    if usual and isinstance(graph, DeviceGraph) and graph.m > SMALL:
+        if graph.n <= dense.MOST_ROWS and graph.order_costs.suits_tiles():
+            return dense.plan(graph.row_idx, graph.col_of, graph.n, True)
+        if graph.order == "degree" and graph.order_costs.looks_up():
+            return look_ups.plan(graph)
     if graph.order != "degree":
         return _merged(graph, short, long, local_words(graph, share) if words is None else words, share)
     if merge is None:
