@@ -310,6 +310,12 @@ class TestRecord:
         tallies = {kind: orders.tallies_and_best(row) for kind, row in large.items()}
         at_vertices, at_edges = (np.median([found[k] / found[2] for found in tallies.values()]) for k in (0, 1))
         assert f"vertices took {at_vertices:.1f} times as long" in page and f"of edges {at_edges:.1f} times" in page
+        longer = []
+        for row in rows:
+            of_vertices, of_edges, _ = orders.tallies_and_best(row)
+            _, best = orders.chosen_and_best(row)
+            longer += [row["asked"]] if of_vertices > 4 * best or of_edges > 6 * best else []
+        assert f"on {len(longer)} of that record's {len(rows)} graphs" in page and np.median(longer) <= 1_000_000
 
     def test_each_way_is_best_on_many_graphs(self, rows):
         """By classes only large graphs are counted fastest."""
