@@ -628,11 +628,11 @@ def draw_roofline(rows, *, ax=None):
 
 
 WAYS = {"natural": ("natural order", BLUE, "o"), "merged": ("by degree, merged", SKY, "s"),
-        "degree": ("by degree, classes", DARK, "^")}  # fmt: skip
+        "looked": ("by degree, look-ups", GREY, "D"), "degree": ("by degree, classes", DARK, "^")}  # fmt: skip
 
 
 def draw_orders(times):
-    """Estimated against measured times of counts in three ways, and of natural order over the best other way; of
+    """Estimated against measured times of counts in four ways, and of natural order over the best other way; of
     `order_times`.
 
     A choice is wrong if the way with the smallest estimate is not the fastest: such graphs are orange, and listed.
@@ -640,7 +640,7 @@ def draw_orders(times):
     left, right = axes(11, 4.8, ncols=2)
     for row in times:
         estimated, measured = row["estimated"], row["measured"]
-        x, y = (ms["natural"] / min(ms["merged"], ms["degree"]) for ms in (estimated, measured))
+        x, y = (ms["natural"] / min(ms["merged"], ms["looked"], ms["degree"]) for ms in (estimated, measured))
         for way, (_, color, marker) in WAYS.items():
             color, level = (ORANGE, 3) if row["wrong"] else (color, 2)
             left.plot(estimated[way], measured[way], marker, color=color, ms=5, alpha=0.7, zorder=level)

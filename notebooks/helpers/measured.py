@@ -572,6 +572,7 @@ def _ways(row):
     return {
         "natural": (costs.natural_counts(words), order_costs.NATURAL_NS, row[f"natural {words} ms"]),
         "merged": (costs.merged_counts(), order_costs.MERGED_NS, row["merged ms"]),
+        "looked": (costs.looked_counts(), order_costs.LOOKED_NS, row["looked ms"]),
         "degree": (costs.degree_counts(), order_costs.DEGREE_NS, row["degree ms"]),
     }
 
