@@ -87,6 +87,14 @@ def test_they_are_chosen_where_they_are_fastest_and_no_knob_asks_for_something_e
 
 
 @pytest.mark.sim
+def test_they_are_not_chosen_where_memory_has_no_room_for_the_lists(large, monkeypatch):
+    with runtime.using("sim"):
+        ordered = DeviceGraph.from_graph(generate.rmat(7, 6, seed=2)).ordered("degree")
+        monkeypatch.setattr(runtime, "fits", lambda size: size < 12 * ordered.m)
+        assert look_ups.look_up_kernel not in [step.kernel for step in adaptive.plan(ordered).steps]
+
+
+@pytest.mark.sim
 @pytest.mark.parametrize(
     "graph, none",
     [(generate.star(50), True), (generate.path(60), True), (generate.clique(9), False), (generate.mesh(6, 6), False)],

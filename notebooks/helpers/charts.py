@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tcgpu import list_triangles
 from tcgpu.arrays import bincount, repeat
-from tcgpu.figures import BLUE, DARK, DARK_GREY, GREY, ORANGE, PALE, SKY, axes, looks, plain_ticks
+from tcgpu.figures import BLUE, DARK, DARK_GREY, GREY, ORANGE, PALE, PURPLE, SKY, axes, looks, plain_ticks
 from tcgpu.plots import draw_graph, layout
 
 LANES = 32  # of a warp
@@ -628,7 +628,7 @@ def draw_roofline(rows, *, ax=None):
 
 
 WAYS = {"natural": ("natural order", BLUE, "o"), "merged": ("by degree, merged", SKY, "s"),
-        "looked": ("by degree, look-ups", GREY, "D"), "degree": ("by degree, classes", DARK, "^")}  # fmt: skip
+        "looked": ("by degree, look-ups", PURPLE, "D"), "degree": ("by degree, classes", DARK, "^")}  # fmt: skip
 
 
 def draw_orders(times):

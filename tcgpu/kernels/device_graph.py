@@ -2,8 +2,7 @@
 
 The same columns as a Graph's, from the same input. In natural order threads sort the columns if all are short, or else
 blocks sort `buckets` of them if these suit. All other edges are sorted at once by CuPy. Few numbers are copied to the
-host on the way: the least and the largest vertex, what a count costs in each order, and how many different edges there
-are.
+host on the way: the least and largest vertex, what a count costs in each order, and how many different edges there are.
 """
 
 from dataclasses import dataclass

@@ -21,6 +21,7 @@ WORDS = LAST // 32  # of a row
 FEW = 16  # rows that a thread looks up, at most
 LANES = 8  # threads that share more of them
 THREADS = 256  # of a block that lists
+PIECE_BYTES = 12  # of memory for each nonzero
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64, uint32[::1], uint64[::1], int32[::1], int64[::1])")

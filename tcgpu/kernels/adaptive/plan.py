@@ -83,7 +83,7 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
     if usual and isinstance(graph, DeviceGraph) and graph.m > SMALL:
         if graph.n <= dense.MOST_ROWS and graph.order_costs.suits_tiles():
             return dense.plan(graph.row_idx, graph.col_of, graph.n, True)
-        if graph.order == "degree" and graph.order_costs.looks_up():
+        if graph.order == "degree" and graph.order_costs.looks_up() and runtime.fits(look_ups.PIECE_BYTES * graph.m):
             return look_ups.plan(graph)
     if graph.order != "degree":
         return _merged(graph, short, long, local_words(graph, share) if words is None else words, share)
