@@ -411,15 +411,17 @@ def test_the_recorded_time_lines_are_as_notebook_8_says():
 
 
 def order_row(kind, merged, pairs, natural, degree, **others):
-    """A row of the record "orders" with three sums."""
+    """A row of the record "orders" with four sums."""
     names = (*order_costs.NATURAL, *order_costs.DEGREE, *order_costs.LONGEST)
     sums = dict.fromkeys(names, 0) | {"merged": merged, "distant": 1, "pairs": pairs, "merged by degree": 4 * merged}
+    sums["looked up"] = 5 * merged
     facts = {"vertices": 10, "edges": 0, "max_column": 5, "words": 0, "sums": json.dumps(sums), "merged ms": 9.0}
+    facts["looked ms"] = 8.0
     return {"kind": kind, "natural 0 ms": natural, "natural 32 ms": "", "degree ms": degree} | facts | others
 
 
 def test_orders_are_estimated_from_sums_and_held_against_the_times(monkeypatch):
-    for name, ns in (("NATURAL_NS", 1.0), ("MERGED_NS", 1.0), ("DEGREE_NS", 2.0)):
+    for name, ns in (("NATURAL_NS", 1.0), ("MERGED_NS", 1.0), ("LOOKED_NS", 1.0), ("DEGREE_NS", 2.0)):
         table = dict.fromkeys(getattr(order_costs, name), ns)
         free = dict.fromkeys({"begin", "distant"} & set(table), 0.0)
         monkeypatch.setattr(order_costs, name, table | free)
@@ -431,16 +433,16 @@ def test_orders_are_estimated_from_sums_and_held_against_the_times(monkeypatch):
     sums = measured.order_sums(rows, ["wrong"])
     assert [(row["way"], row["sum"], row["count"], row["ms"]) for row in sums] == [
         ("natural", "merged", "1,000,000", 1.0), ("merged", "merged", "4,000,000", 4.0),
-        ("degree", "pairs", "1,000,000", 2.0),
+        ("looked", "looked up", "5,000,000", 5.0), ("degree", "pairs", "1,000,000", 2.0),
     ]  # fmt: skip
     times = measured.order_times(rows)
     assert [(row["kind"], row["wrong"], row["slower"]) for row in times] == [
         ("right", False, 1.0), ("wrong", True, 1.5), ("wider", False, 1.5)
     ]  # fmt: skip
-    assert times[0]["estimated"] == {"natural": 1.0, "merged": 4.0, "degree": 2.0}
+    assert times[0]["estimated"] == {"natural": 1.0, "merged": 4.0, "looked": 5.0, "degree": 2.0}
 
     left, right = charts.draw_orders(times).axes
-    assert [line.get_xydata().tolist() for line in left.lines[:3]] == [[[1, 3]], [[4, 9]], [[2, 6]]]
+    assert [line.get_xydata().tolist() for line in left.lines[:4]] == [[[1, 3]], [[4, 9]], [[5, 8]], [[2, 6]]]
     assert [line.get_xydata().tolist() for line in right.lines[:2]] == [[[0.5, 0.5]], [[0.5, 1.5]]]
     assert [line.get_color() for line in right.lines[:3]] == [charts.BLUE, charts.ORANGE, charts.BLUE]
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["wrong"]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib import import_module
 from types import ModuleType
 
 import numpy as np
@@ -262,6 +263,10 @@ def test_the_kernels_compiled_ahead_are_those_that_a_count_launches(monkeypatch)
                 layout, "SIZED_FROM", 0 if sampled > 10 else u.size
             )  # as of a large graph, or a small one
             assert adaptive.plan(tcgpu.DeviceGraph.from_edges(u, v, order=order)).count() > 0
+        monkeypatch.setattr(import_module("tcgpu.kernels.adaptive.plan"), "SMALL", 0)
+        for name, chosen in (("suits_tiles", False), ("looks_up", True)):
+            monkeypatch.setattr(OrderCosts, name, lambda costs, chosen=chosen: chosen)
+        assert adaptive.plan(tcgpu.DeviceGraph.from_edges(u, v, order="degree")).count() > 0
     by_numpy = {prefix_sum.sum_parts, prefix_sum.write_starts}  # in the simulator
     assert {*launched} | by_numpy == {*adaptive.BY_DEGREE}
 
