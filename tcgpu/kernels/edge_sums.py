@@ -412,7 +412,7 @@ def add_in_natural_order(sums, j, i, packed, long, apart, longest):
 
 @cuda.jit(device=True)
 def add_in_degree_order(sums, first, last, packed, rows, most, long, longest):
-    """Add the cost of an edge in degree order, where columns have so many `rows`. Returns how many rows are merged."""
+    """Add the cost of an edge in degree order. rows: of each column there. Returns how many rows are merged."""
     own, other = degree_of(packed[first]), degree_of(packed[last])
     if is_last(own, first, other, last):
         first, last, own, other = last, first, other, own
@@ -461,8 +461,8 @@ def add_up_costs(u, v, packed, rows, most, long, apart, stride, longest, total):
 
 
 class Sums:
-    """The sums of edges u and v, on the device. packed: of each vertex, as `describe_vertices` makes it. stride: one in
-    so many groups of 32 edges is added up."""
+    """The sums of edges u and v, on the device. packed: of each vertex, as `describe_vertices` makes it. stride: of
+    that many groups of 32 edges one is added up."""
 
     def __init__(self, u, v, n, packed, stride):
         self.u, self.v, self.n, self.packed, self.stride = u, v, n, packed, stride
@@ -478,7 +478,7 @@ class Sums:
         kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args, shared=shared)
 
     def costs(self, rows, sampled):
-        """The OrderCosts, with so many `rows` of each column in degree order; waits for the device."""
+        """The OrderCosts; waits for the device. rows: of each column in degree order."""
         apart = DISTANT * self.n // max(1, self.u.size)
         args = self.u, self.v, self.packed, rows, self.most, LONG, apart, self.stride, self.longest, self.sums
         self.run(add_up_costs, self.u.size // self.stride, *args, shared=8 * THREADS * len(SUMS))

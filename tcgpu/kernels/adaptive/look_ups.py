@@ -1,8 +1,8 @@
 """Counts in degree order that look up rows: of the two columns of a nonzero, those of the shorter one in the longer.
 
-Nonzeros with rows to look up are listed before: in front those with few, one for a thread; from the end on those with
-many, one for LANES threads. So all threads have work and none has much, which decides how long small graphs take. The
-columns of the last LAST vertices, in which most rows are looked up, are rows of bits.
+A first launch lists the nonzeros with rows to look up: in front those with few, one for a thread; from the end on those
+with many, one for LANES threads. So all threads have work and none has much, which decides how long small graphs take.
+The columns of the last LAST vertices, in which most rows are looked up, are rows of bits.
 """
 
 import numpy as np
