@@ -115,7 +115,7 @@ def test_the_steps_of_a_count_name_the_kernels_of_all_ways(benchmark, skewed, mo
             DeviceGraph.from_edges(u, v, order=order)
         names = [name for name, *_ in launches]
         seen |= set(zip(names, measured.launch_steps([*names, "merge_kernel"]), strict=False))
-    assert {("sort_buckets", "columns"), ("sort_columns", "columns"), ("unpack", "columns")} <= seen
+    assert {("sort_columns", "columns"), ("unpack", "columns")} <= seen
     assert {("sort", "ranks"), ("sort", "keys and their sort"), ("find_hubs", "extent and costs")} <= seen
     for knobs in ({}, {"merge": 0}, {"words": 32}, {"crowd": 1}):
         for graph in (tcgpu.Graph.from_edges(*skewed).ordered(order) for order in ("natural", "degree")):

@@ -128,8 +128,8 @@ def edge():
     clean = Box(20, 280, 530, "clean.py: clean_columns", text, BLUE)
     text = "column 0 has row 2340794, among its other rows in ascending order"
     graph = Box(20, 385, 530, "graph.py: Graph", text, BLUE)
-    text = "in natural order threads sort short columns,\nand blocks sort buckets of keys; in degree\n"
-    text += "order one radix sort of all keys; duplicates\nand loops are dropped\n\nthe columns stay on the device"
+    text = "in natural order threads sort short columns;\nelse one radix sort of all keys; duplicates\n"
+    text += "and loops are dropped\n\nfew raw edges are counted without columns\n\nthe columns stay on the device"
     least = graph.y + graph.height - ids.y
     on_device = Box(600, 195, 330, "kernels/device_graph.py: DeviceGraph", text, BLUE, least=least)
     text = "the verb chooses method, engine and order; in degree order both ends get new numbers"

@@ -58,12 +58,12 @@ STEPS = {  # from raw edges on a GPU to the count: step -> its kernels, in the r
     ),
     "set-up": (
         "measure_columns count_rows count_in_edges leave_out_hub_pairs lay_out count_tasks fill_tasks "
-        "fill_filters try_filters"
+        "fill_filters try_filters list_look_ups number_hubs insert_edges list_rows"
     ),
     "counting": (
         "fill_hub_rows hub_kernel crowd_kernel window_kernel hash_kernel far_kernel fill_local_rows local_kernel "
         "restart merge_kernel merge_columns_kernel merge_short_kernel search_kernel merge_distant_kernel "
-        "merge_filtered_kernel far_window_kernel"
+        "merge_filtered_kernel far_window_kernel look_up_kernel find_edges"
     ),
 }
 SORT, SCAN = ("sort",), ("sum_parts", "write_starts")  # launches of several steps

@@ -40,14 +40,17 @@ def passed(signature, args):
     if len(arrays) != len(args):
         return None
     for array, arg in zip(arrays, args, strict=True):
-        if (getattr(arg, "ndim", 0) or None) != (array and array[1]):
-            return None
+        shape = getattr(arg, "shape", ())
         if array is None:
+            if shape:
+                return None
             values.append(arg)
             continue
-        dtype, shape, strides, itemsize = arg.dtype, arg.shape, arg.strides, array[0].itemsize
-        contiguous = len(shape) == 1 and strides[0] == itemsize or arg.flags.c_contiguous
-        if dtype != array[0] or not contiguous:
+        dtype, dimensions, itemsize = array
+        if len(shape) != dimensions or arg.dtype != dtype:
+            return None
+        strides = arg.strides
+        if strides != (itemsize,) and not arg.flags.c_contiguous:
             return None
         values += (0, 0, arg.size, itemsize, arg.data.ptr, *shape, *strides)
     return values
@@ -55,8 +58,9 @@ def passed(signature, args):
 
 @cache
 def _arrays(signature):
-    """(dtype, dimensions) of each parameter that is an array; None for a number."""
-    return [(each.dtype, each.dimensions) if each.dimensions else None for each in parameters(signature)]
+    """(dtype, dimensions, bytes of an element) of each parameter that is an array; None for a number."""
+    kinds = parameters(signature)
+    return [(each.dtype, each.dimensions, each.dtype.itemsize) if each.dimensions else None for each in kinds]
 
 
 class Launcher:

@@ -81,7 +81,7 @@ def named_engine():
 
 def current():
     """The engine that runs kernels now."""
-    return named(engine())
+    return named(_engine.get() or ENGINE)
 
 
 @cache

@@ -1,8 +1,8 @@
 """DeviceGraph: a graph's columns on the device, made there from raw edges.
 
-The same columns as a Graph's, from the same input. In natural order threads sort the columns if all are short, or else
-blocks sort `buckets` of them if these suit. All other edges are sorted at once by CuPy. Few numbers are copied to the
-host on the way: the least and largest vertex, what a count costs in each order, and how many different edges there are.
+The same columns as a Graph's, from the same input. In natural order threads sort the columns if all are short. All
+other edges are sorted at once by CuPy. Few numbers are copied to the host on the way: the least and largest vertex,
+what a count costs in each order, and how many different edges there are.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ import numpy as np
 from tcgpu.arrays import locked, unmasked
 from tcgpu.engines import runtime
 from tcgpu.foreign_graphs import check_relabel
-from tcgpu.gpu_costs import FEW_RAW, MANY_EDGES, MOSTLY_NEW, SHORT_COLUMN, SHORT_MEAN, SMALL
+from tcgpu.gpu_costs import FEW_RAW, MANY_EDGES, MOSTLY_NEW, SHORT_COLUMN, SHORT_NEARBY, SMALL
 from tcgpu.graph import (
     Graph,
     GraphError,
@@ -27,7 +27,7 @@ from tcgpu.graph import (
     known_count,
     known_order,
 )
-from tcgpu.kernels import buckets, fitting, orientation, run
+from tcgpu.kernels import fitting, orientation, run
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges
@@ -364,11 +364,8 @@ def _chosen(u, v, n, order, check=None):
 
 def _natural_columns(u, v, n, clean, known):
     """`(col_ptr, row_idx, col_of)` of the distinct edges, in natural order. If `clean`, all edges are distinct."""
-    longest = known.costs and known.costs.max_column
-    if longest is not None and longest <= SHORT_COLUMN and u.size <= SHORT_MEAN * n:
+    if known.costs and known.costs.max_column <= (SHORT_NEARBY if known.costs.nearby else SHORT_COLUMN):
         return _short_columns(u, v, n, known.lengths, clean)
-    if longest is not None and buckets.suit(n, u.size, longest):
-        return buckets.columns_by_bucket(u, v, n, known.lengths, longest)
     none = _empty(u, 0, np.int32)
     return _sorted_columns(u, v, n, clean, none, none)
 

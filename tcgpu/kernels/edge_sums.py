@@ -22,7 +22,7 @@ import numpy as np
 from tcgpu.built_in import HEAVY, HUBS, LONG, SHORT
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels import enough_blocks
+from tcgpu.kernels import enough_blocks, launch
 from tcgpu.kernels.device.merge import rows_to_search
 from tcgpu.kernels.device.shared_memory import FREE, claim, clear_counters
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
@@ -545,3 +545,10 @@ def degrees_of_pieces(pieces, n):
         ranges = min(MOST_DEGREE_RANGES, max(1, n // DEGREE_RANGE)) if u.size >= FEW_A_VERTEX * n else 1
         _by_ranges(count_degrees, ranges, n, (u, v, degrees), bits, DEGREE_BYTES << bits)
     return degrees
+
+
+def degrees_step(edges, n, degrees):
+    """The launch that adds the degrees of that many edges, u and v of a plan, to its array of the name `degrees`."""
+    bits, blocks = _table_bits(DEGREE_BYTES), BLOCKS * THREADS // TABLE_THREADS
+    given = {"degrees": degrees, "low": 0, "high": n, "table_bits": bits}
+    return launch(count_degrees, edges, TABLE_THREADS, blocks, DEGREE_BYTES << bits, **given)

@@ -11,8 +11,9 @@ In many of them, as in web crawls, columns are then so short that merging them i
 triangles have their largest vertex k among the last few thousand. So the last 65,535 vertices have numbers of 16 bits,
 and the last 8,192 have rows of bits. Other graphs stay in natural order, where neighbours often have close numbers:
 there a column's rows fit into a few words of bits that begin at the column's own vertex. Which of these ways costs
-least is computed from the edges (`order_costs`). If there are few vertices, all columns may be rows of bits, which take
-raw edges without sorting them (`dense`). docs/glossary.md has the words, docs/adaptive.md all launches.
+least is computed from the edges (`order_costs`). If there are few vertices, all columns may be rows of bits (`dense`).
+These take raw edges without a sort, and so does a hash table of a few million edges (`edge_table`). docs/glossary.md
+has the words, docs/adaptive.md all launches.
 
 Who counts a triangle j < i < k
 -------------------------------

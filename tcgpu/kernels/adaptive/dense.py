@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.gpu_costs import DENSE_RAW, FEW_RAW
+from tcgpu.gpu_costs import DENSE_RAW
 from tcgpu.kernels import Plan, launch
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.orientation import ENDS
@@ -111,16 +111,11 @@ def tiles_kernel(bits, tiles, total):
 
 
 class RawEdges(NamedTuple):
-    """Edges on the device with vertices 0 to n - 1, of which `plan` makes a matrix of bits."""
+    """Edges on the device with vertices 0 to n - 1."""
 
     u: Any
     v: Any
     n: int
-
-
-def suits_raw(n, edges):
-    """Whether so many raw edges are counted in less time than their columns take to make."""
-    return n <= MOST_ROWS and (edges <= FEW_RAW or is_dense(n, edges))
 
 
 def is_dense(n, edges):

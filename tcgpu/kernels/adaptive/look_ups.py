@@ -24,6 +24,19 @@ THREADS = 256  # of a block that lists
 PIECE_BYTES = 12  # of memory for each nonzero
 
 
+@cuda.jit(device=True)
+def list_piece(begin, length, column, pieces, columns, counts, starts, sizes):
+    """List this thread's piece, if it has rows, and the column to look in. The last arguments: of `next_place`."""
+    kind = int32(-1)
+    if length > 0:
+        kind = int32(length > FEW)
+    place = next_place(kind, counts, starts, sizes)
+    if kind == 1:
+        place = pieces.size - 1 - place
+    if kind >= 0:
+        pieces[place], columns[place] = pack(begin, length), column
+
+
 @kernel("void(int64[::1], int32[::1], int32[::1], int64, uint32[::1], uint64[::1], int32[::1], int64[::1])")
 def list_look_ups(col_ptr, row_idx, col_of, first, last_rows, pieces, columns, sizes):
     """A thread per nonzero (i, j): list the piece of `row_idx` to look up, if there is one, and the column to look in;
@@ -31,20 +44,14 @@ def list_look_ups(col_ptr, row_idx, col_of, first, last_rows, pieces, columns, s
     counts, starts = cuda.shared.array((2, THREADS // WARP), int32), cuda.shared.array(2, int64)
     e = cuda.grid(1)
     while e - cuda.threadIdx.x < row_idx.size:  # whole blocks
-        kind, begin, end, column = int32(-1), int64(0), int64(0), int32(0)
+        begin, end, column = int64(0), int64(0), int32(0)
         if e < row_idx.size:
             begin, end, _, _, of_row = columns_of_edge(col_ptr, col_of, row_idx, e)
             column = col_of[e] if of_row else row_idx[e]
             i, j = row_idx[e] - first, col_of[e] - first
             if j >= 0:
                 cuda.atomic.or_(last_rows, WORDS * j + (i >> 5), uint32(1) << uint32(i & 31))
-            if begin < end:
-                kind = int32(end - begin > FEW)
-        place = next_place(kind, counts, starts, sizes)
-        if kind == 1:
-            place = row_idx.size - 1 - place
-        if kind >= 0:
-            pieces[place], columns[place] = pack(begin, end - begin), column
+        list_piece(begin, end - begin, column, pieces, columns, counts, starts, sizes)
         e += cuda.gridsize(1)
 
 

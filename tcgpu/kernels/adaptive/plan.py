@@ -4,7 +4,7 @@ import numpy as np
 
 from tcgpu.built_in import CROWD, HEAVY, HUBS, LONG, NEAR, NEVER, SHORT, planner
 from tcgpu.engines import runtime
-from tcgpu.gpu_costs import SMALL
+from tcgpu.gpu_costs import FEW_RAW, SMALL
 from tcgpu.graph import edge_arrays
 from tcgpu.kernels import (
     Plan,
@@ -17,7 +17,7 @@ from tcgpu.kernels import (
     prefix_sum,
     simulated,
 )
-from tcgpu.kernels.adaptive import dense, far, layout, look_ups, merging, tables, windows
+from tcgpu.kernels.adaptive import dense, edge_table, far, layout, look_ups, merging, tables, windows
 from tcgpu.kernels.adaptive.bit_rows import by_rows, fill_local_rows, local_kernel, local_words
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS
@@ -46,7 +46,7 @@ BY_DEGREE = (
 
 
 def prepare(graph, order):
-    """What `plan` takes: RawEdges of few vertices, or what `device_graph.prepare` makes."""
+    """What `plan` takes: RawEdges, if they are few or of few vertices; or what `device_graph.prepare` makes."""
     if order == "auto" and isinstance(graph, tuple) and not runtime.in_main_memory:
         return _of_raw(*edge_arrays(graph))
     if order in ("auto", "degree"):
@@ -57,18 +57,18 @@ def prepare(graph, order):
 def _of_raw(u, v, n=None):
     u, v = device_graph.edges_on_device(u, v)
     n, check = device_graph.vertices(u, v, n)
-    if dense.suits_raw(n, u.size):
+    if u.size <= FEW_RAW or n <= dense.MOST_ROWS and dense.is_dense(n, u.size):
         if check:
             check()
         return dense.RawEdges(u, v, n)
-    if u.size > SMALL:
-        runtime.compile_ahead(BY_DEGREE)
+    runtime.compile_ahead(BY_DEGREE)
     return DeviceGraph.of_vertices(u, v, n, check, "auto")
 
 
 @planner("adaptive", prepare)
 def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
-    """The count of a graph: in degree order by classes, merges or look-ups; in another local columns and merges.
+    """The count of a graph: in degree order by classes, merges or look-ups; in another local columns and merges. Raw
+    edges are counted without columns, in rows of bits or a hash table.
 
     near, hubs, heavy, crowd, short, long, words, merge: its knobs. share: (index, of) counts share number `index` of
     `of`; the counts of all shares add up to the total, and take about equally long.
@@ -77,6 +77,8 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
     usual = (near, hubs, heavy, crowd, short, long, words, merge, share) == USUAL
     if isinstance(graph, dense.RawEdges):
         if usual:
+            if graph.n > dense.MOST_ROWS:
+                return edge_table.plan(*graph)
             return dense.plan(*graph, dense.is_dense(graph.n, graph.u.size))
         graph = device_graph.prepare(tuple(graph), "auto")
     check_positions(graph)
