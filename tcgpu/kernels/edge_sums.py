@@ -326,13 +326,14 @@ def count_ends(u, v, packed, stride, ends):
 @kernel("void(uint64[::1], int64[::1], int32[::1])")
 def estimate_rows(packed, ends, rows):
     """A thread per vertex: of its neighbours, as many are rows of its column in degree order as at vertices of its
-    bin."""
+    bin; rounded up at as many of these as keeps the mean."""
     x = cuda.grid(1)
     while x < rows.size:
         degree = degree_of(packed[x])
         bin = bin_of(degree)
         firsts = ends[bin]
-        rows[x] = int64(degree) * firsts // max(int64(1), firsts + ends[BINS + bin])
+        sampled = max(int64(1), firsts + ends[BINS + bin])
+        rows[x] = (int64(degree) * firsts + x % sampled) // sampled
         x += cuda.gridsize(1)
 
 
