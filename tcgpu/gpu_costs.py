@@ -11,7 +11,7 @@ LONG_LIST = 4  # times the threads of a block: the whole block looks up a column
 # A graph on the GPU (`benchmarks/orders.py`)
 SMALL = 1 << 14  # edges, up to which choosing an order costs more than it saves
 MOSTLY_NEW = 0.8  # if fewer of the raw edges are new, repeats count too much: costs are those of the columns
-FEW_RAW = 1 << 21  # raw edges, up to which a count makes no columns, and long keys are not counted first
+FEW_RAW = 1 << 21  # raw edges, up to which a count makes no columns
 DENSE_RAW = 16  # if so many times the raw edges are all pairs of vertices, all pairs of rows of bits are ANDed
 SHORT_COLUMN, SHORT_NEARBY = 16, 40  # rows of a column up to which a thread sorts each; where most edges are near
 

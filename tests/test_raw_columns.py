@@ -89,7 +89,7 @@ def test_degrees_keep_no_other_memory(order, ordered, monkeypatch):
 @pytest.fixture
 def two_lengths(monkeypatch):
     """Keys of 32 bits between the last 20 vertices, for graphs of any size; nothing but a sort of keys."""
-    for name, value in (("MOST_SHORT", 20), ("FEW_RAW", 0), ("SMALL", 10)):
+    for name, value in (("MOST_SHORT", 20), ("SMALL", 10)):
         monkeypatch.setattr(device_graph, name, value)
 
 

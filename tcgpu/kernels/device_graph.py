@@ -15,7 +15,7 @@ import numpy as np
 from tcgpu.arrays import locked, unmasked
 from tcgpu.engines import runtime
 from tcgpu.foreign_graphs import check_relabel
-from tcgpu.gpu_costs import FEW_RAW, MANY_EDGES, MOSTLY_NEW, SHORT_COLUMN, SHORT_NEARBY, SMALL
+from tcgpu.gpu_costs import MANY_EDGES, MOSTLY_NEW, SHORT_COLUMN, SHORT_NEARBY, SMALL
 from tcgpu.graph import (
     Graph,
     GraphError,
@@ -389,13 +389,12 @@ class Keys(NamedTuple):
 
 
 def _packed(u, v, n, rank, degrees):
-    """The Keys of raw edges: of 32 bits where both vertices are among the last, if there are no others, or if that
-    saves more than it costs to wait until it is known how many keys of each length there are."""
+    """The Keys of raw edges: of 32 bits where both vertices are among the last, in degree order or if all are."""
     none, size = _empty(u, 0, np.uint64), u.size
     sizes = runtime.device_array(2, np.int64, 0)
     if n <= MOST_SHORT:
         packed = [Keys(none), Keys(runtime.device_array(size, np.uint32, orientation.NO_EDGE), 16)]
-    elif rank.size and size > FEW_RAW:
+    elif rank.size:
         keys = _empty(u, size, np.uint64)
         packed = [Keys(keys), Keys(keys.view(np.uint32), 16, n - MOST_SHORT)]
     else:

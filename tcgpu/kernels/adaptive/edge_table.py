@@ -106,11 +106,11 @@ def insert_edges(u, v, vertices, shift, table, words, bits, lengths, places):
         e += cuda.gridsize(1)
 
 
-LIST_TYPES = "uint64[::1], int32[::1], int32[::1], int32[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1]"
+LIST_TYPES = "uint64[::1], int32[::1], int32[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1]"
 
 
 @kernel(*(f"void({ends}, {LIST_TYPES})" for ends in ENDS))
-def list_rows(u, v, vertices, lengths, column_starts, places, rows, pieces, others, sizes):
+def list_rows(u, v, vertices, column_starts, places, rows, pieces, others, sizes):
     """A thread per new edge: write its row, and list the piece of `rows` to look up, if there is one, and the vertex to
     which these rows may have edges. sizes: of the two lists, 0 before."""
     counts, starts = cuda.shared.array((2, THREADS // WARP), int32), cuda.shared.array(2, int64)
@@ -119,12 +119,14 @@ def list_rows(u, v, vertices, lengths, column_starts, places, rows, pieces, othe
         begin, length, other = int32(0), int32(0), uint32(0)
         if e < u.size and places[e] >= 0:
             a, b = ends_in_order(vertices, u[e], v[e])
-            rows[column_starts[a] + places[e]] = b
-            begin, length, other = column_starts[b], lengths[b], a
-            if lengths[a] <= length:
-                begin, length, other = column_starts[a], lengths[a], b
-            if lengths[a] == 1:  # the row is b itself
+            begin, other = column_starts[a], b
+            length = column_starts[a + 1] - begin
+            rows[begin + places[e]] = b
+            if length == 1:  # the row is b itself
                 length = int32(0)
+            elif column_starts[b + 1] - column_starts[b] < length:
+                begin, other = column_starts[b], a
+                length = column_starts[b + 1] - begin
         list_piece(begin, length, other, pieces, others, counts, starts, sizes)
         e += cuda.gridsize(1)
 

@@ -27,9 +27,7 @@ PIECE_BYTES = 12  # of memory for each nonzero
 @cuda.jit(device=True)
 def list_piece(begin, length, column, pieces, columns, counts, starts, sizes):
     """List this thread's piece, if it has rows, and the column to look in. The last arguments: of `next_place`."""
-    kind = int32(-1)
-    if length > 0:
-        kind = int32(length > FEW)
+    kind = int32(length > FEW) if length > 0 else int32(-1)
     place = next_place(kind, counts, starts, sizes)
     if kind == 1:
         place = pieces.size - 1 - place
