@@ -145,6 +145,9 @@ SUITES = {
         "large.py --scales 25 26 --into .", 2,
         {"large": Columns(("graph", "edges"), ("device_total_ms", "kernel_ms"))}, gpu=True,
     ),
+    "raw-calls": Suite(
+        "raw_calls.py --into .", 1, {"raw-calls": Columns(("graph",), ("raw_ms", "again_ms"))}, gpu=True,
+    ),
     "orders": Suite(
         "orders.py measure --into .", 10,
         {"orders": Columns(("kind", "edges"), ("natural 0 ms", "merged ms", "degree ms", *TALLIES))}, gpu=True,

@@ -395,7 +395,7 @@ def test_the_recorded_time_lines_are_as_notebook_8_says():
     rows = records.reference("timeline")
     lanes = measured.timelines(rows)
     kernels = {graph: [row["kernel"] for row in rows if row["graph"] == graph] for graph in lanes}
-    assert (min(map(len, kernels.values())), max(map(len, kernels.values()))) == (16, 43)
+    assert (min(map(len, kernels.values())), max(map(len, kernels.values()))) == (15, 41)
     ms = {row["step"]: row for row in measured.step_times(lanes)}
     launched = list(measured.STEPS)
     for graph in ("rmat20", "rmat22"):
@@ -404,10 +404,11 @@ def test_the_recorded_time_lines_are_as_notebook_8_says():
     for flat in ("mesh 2048 x 2048", "road-like 2048 x 2048"):
         assert {"scatter_rows", "sort_columns"} < {*kernels[flat]}
         assert not any(lanes[flat][step] for step in ("ranks", "keys and their sort", "set-up"))
-    assert {"scatter_edges", "sort_buckets", "number_vertices"} < {*kernels["overlapping cliques"]}
+    assert {"pack_edges", "unpack"} < {*kernels["overlapping cliques"]}
+    assert "number_vertices" not in kernels["overlapping cliques"]
     assert kernels["overlapping cliques"].count("measure_vertices") == 2
     for own in lanes.values():
-        assert np.median(np.diff(own[measured.BETWEEN])) < 2e-3
+        assert np.median(np.diff(own[measured.BETWEEN])) < 5e-3
 
 
 def order_row(kind, merged, pairs, natural, degree, **others):

@@ -7,7 +7,7 @@ import pytest
 from test_dense import raw
 
 import tcgpu
-from tcgpu import GraphError, generate
+from tcgpu import GraphError, generate, records
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, uint32
 from tcgpu.insight.faults import check_launch
@@ -15,6 +15,7 @@ from tcgpu.kernels.adaptive import dense, edge_table
 from tcgpu.registry import METHODS, on_engine
 
 ADAPTIVE = METHODS["adaptive"]
+SIZES = 100_000, 300_000, 1_000_000  # in the record
 GRAPHS = {
     "no edge": generate.empty(3),
     "an edge": generate.path(2),
@@ -118,6 +119,21 @@ def test_few_raw_edges_of_many_vertices_are_counted_so(large, monkeypatch):
     assert "find_edges" not in kernels(edges, words=0) + kernels(edges, share=(0, 2))
     monkeypatch.setattr(import_module("tcgpu.kernels.adaptive.plan"), "FEW_RAW", 10)
     assert "find_edges" not in kernels(edges)
+
+
+def test_what_the_page_says_of_calls_is_the_record(root):
+    page = " ".join((root / "docs/measured.md").read_text(encoding="utf-8").split())
+    rows = records.reference("raw-calls")
+    raw, again = (
+        [[row[ms] for row in rows if row["asked"] == size] for size in SIZES] for ms in ("raw_ms", "again_ms")
+    )
+    assert {len(each) for each in raw} == {64}
+    median, longest, of_graphs = (
+        "{:.2f}, {:.2f} and {:.2f}".format(*map(what, of))
+        for what, of in ((np.median, raw), (max, raw), (np.median, again))
+    )
+    assert f"raw edges take {median} ms, at most {longest}; the graph again takes {of_graphs}." in page
+    assert {row["kernel"] for row in rows if row["vertices"] > dense.MOST_ROWS} == {"find_edges"}
 
 
 @pytest.mark.gpu

@@ -53,8 +53,7 @@ STEPS = {  # from raw edges on a GPU to the count: step -> its kernels, in the r
     "keys and their sort": "pack_edges",
     "columns": (
         "columns_by_block count_new unpack fill_empty_columns "  # of sorted keys
-        "scatter_rows sort_columns close_gaps "  # short ones
-        "find_buckets scatter_edges sort_buckets unpack_buckets"
+        "scatter_rows sort_columns close_gaps"  # short ones
     ),
     "set-up": (
         "measure_columns count_rows count_in_edges leave_out_hub_pairs lay_out count_tasks fill_tasks "
