@@ -57,6 +57,27 @@ def test_totals_start_from_raw_edges_where_those_are_given():
     assert (row["graph"], row["edges"], row["triangles"], row["order"]) == ("raw", 5, 2, "degree")
 
 
+@pytest.mark.sim
+def test_kernels_are_those_of_columns_where_raw_edges_need_none(large, monkeypatch):
+    """As on a GPU, where few raw edges are counted in rows of bits or a hash table."""
+
+    def run_plan(plan, method):
+        kernels = [step.kernel.__name__ for step in plan.steps]
+        ran.append(kernels)
+        kernel, process, found = own(plan, method)
+        return (1.0, 2.0, found) if kernels == ["edges_kernel"] else (kernel, process, found)
+
+    ran, own, graph = [], measurement.run_plan, tcgpu.generate.rmat(7, 4, seed=1)
+    monkeypatch.setattr(measurement, "run_plan", run_plan)
+    monkeypatch.setattr(runtime.current(), "in_main_memory", False, raising=False)
+    monkeypatch.setattr(measurement, "engine_of", lambda *_: "gpu")
+    (row,) = tcgpu.measure(graph, "adaptive", repeats=3)
+    of_columns, raw = ran[0], ["edges_kernel"]
+    assert of_columns != raw and ran == [of_columns, *3 * [raw, of_columns]]
+    assert row["triangles"] == tcgpu.count(graph, "cpu") and row["kernel_ms"] != 1 and row["process_ms"] != 2
+    assert row["total_ms"] > 2
+
+
 def test_methods_that_disagree_are_an_error(graph, monkeypatch):
     wrong = registry.Method("wrong", "", "", "natural", ("cpu",), planned=plan)
     monkeypatch.setitem(registry.METHODS, "wrong", wrong)

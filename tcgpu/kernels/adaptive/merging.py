@@ -180,13 +180,8 @@ def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, 
 # --------------------------------------------------------------------------------------- how plans choose among these
 
 
-def merges_all(graph):
-    """Whether a count in degree order is fastest if it merges all columns."""
-    return isinstance(graph, DeviceGraph) and graph.order_costs.merges()
-
-
 def merges_all_for_tallies(graph):
-    """The same for a count of each edge's or vertex's triangles."""
+    """Whether triangles of edges or vertices are counted fastest in degree order if all columns are merged."""
     return isinstance(graph, DeviceGraph) and graph.order_costs.merges_for_tallies()
 
 
