@@ -58,17 +58,12 @@ def column_of_each(col_ptr, m):
     return col_of
 
 
-def occurrences(n, *lists):
-    return _counted(n, lists, None, np.empty(n, np.int32))
-
-
 def degrees(col_ptr, row_idx):
-    n = col_ptr.size - 1
-    return _counted(n, (row_idx,), col_ptr, np.empty(n, np.int64))
+    return occurrences(col_ptr.size - 1, row_idx, col_ptr=col_ptr, dtype=np.int64)
 
 
-def _counted(n, lists, col_ptr, total):
-    """Write to `total` how often each of 0..n-1 occurs in the lists, plus the lengths of the columns, if there are."""
+def occurrences(n, *lists, col_ptr=None, dtype=np.int32):
+    """How often each of 0..n-1 occurs in the lists, plus the lengths of the columns, if there are."""
     size = max(values.size for values in lists)
     workers = threads() if size >= MANY else 1
     workers = max(1, min(workers, size // max(n, 1)))  # so the counters take no more memory than a list
@@ -76,6 +71,7 @@ def _counted(n, lists, col_ptr, total):
     for values in lists:
         queue = np.zeros(1, np.int64)
         run_threads(_occurrences, locked(values), queue, counters, workers=workers, queue=stoppable(queue, values.size))
+    total = np.empty(n, dtype)
     run_threads(_add_counters, counters, col_ptr, total, workers=shares(n))
     return total
 
