@@ -118,8 +118,7 @@ def time_once(graph, method=None, *, engine=None, order=None, max_seconds=None, 
     chosen = choose(method, engine, order, knobs)
     with on_engine(chosen, engine, max_seconds):
         begin = time.perf_counter()
-        ordered = chosen.prepare(graph, order)
-        plan = chosen.plan(ordered, **knobs)
+        plan = chosen.plan(chosen.prepare(graph, order), **knobs)
         kernel, process, found = run_plan(plan, chosen)
         return Timing(found, kernel, process, (time.perf_counter() - begin) * 1e3)
 
@@ -218,7 +217,8 @@ def timed_runs(method, raw, order, knobs, repeats, summary=int, clean=None):
             kernel, process, found = run_plan(plan, method)
             total = prepared_ms + process
             if clean is not None and isinstance(prepared, tuple):
-                kernel, process, _ = run_plan(clean, method)
+                kernel, process, again = run_plan(clean, method)
+                common_result(method.name, [(kernel, process, total, summary(each)) for each in (found, again)])
         runs.append((kernel, process, total, summary(found)))
     return runs
 

@@ -45,15 +45,23 @@ def test_ends_of_any_type(dtype, processor):
         assert dense.plan(*raw(graph, dtype), graph.n, False).count() == tcgpu.count(graph, engine="cpu")
 
 
-@pytest.mark.sim
-@ways
-def test_launches_have_no_faults(by_tiles, monkeypatch):
+@pytest.fixture
+def launched(monkeypatch):
+    """The names of the kernels that the simulator launches, each of which must have no faults."""
+
     def checked(function, blocks, threads, args, *, shared=0):
-        launched.append(function.__name__)
+        names.append(function.__name__)
         assert not list(map(str, check_launch(function, 2, threads, args, shared=shared)))
 
-    launched, graph = [], generate.random(70, 300, seed=2)
+    names = []
     monkeypatch.setattr("tcgpu.engines.sim.simulate", checked)
+    return names
+
+
+@pytest.mark.sim
+@ways
+def test_launches_have_no_faults(by_tiles, launched):
+    graph = generate.random(70, 300, seed=2)
     with on_engine(ADAPTIVE, "sim"):
         dense.plan(*raw(graph), graph.n, by_tiles).count()
     assert launched == ["fill_bits", "tiles_kernel" if by_tiles else "edges_kernel"]

@@ -65,9 +65,9 @@ def test_kernels_are_those_of_columns_where_raw_edges_need_none(large, monkeypat
         kernels = [step.kernel.__name__ for step in plan.steps]
         ran.append(kernels)
         kernel, process, found = own(plan, method)
-        return (1.0, 2.0, found) if kernels == ["edges_kernel"] else (kernel, process, found)
+        return (1.0, 2.0, found + wrong) if kernels == ["edges_kernel"] else (kernel, process, found)
 
-    ran, own, graph = [], measurement.run_plan, tcgpu.generate.rmat(7, 4, seed=1)
+    wrong, ran, own, graph = 0, [], measurement.run_plan, tcgpu.generate.rmat(7, 4, seed=1)
     monkeypatch.setattr(measurement, "run_plan", run_plan)
     monkeypatch.setattr(runtime.current(), "in_main_memory", False, raising=False)
     monkeypatch.setattr(measurement, "engine_of", lambda *_: "gpu")
@@ -76,6 +76,9 @@ def test_kernels_are_those_of_columns_where_raw_edges_need_none(large, monkeypat
     assert of_columns != raw and ran == [of_columns, *3 * [raw, of_columns]]
     assert row["triangles"] == tcgpu.count(graph, "cpu") and row["kernel_ms"] != 1 and row["process_ms"] != 2
     assert row["total_ms"] > 2
+    wrong = 1
+    with pytest.raises(RuntimeError, match="does not repeat itself"):
+        tcgpu.measure(graph, "adaptive", repeats=1)
 
 
 def test_methods_that_disagree_are_an_error(graph, monkeypatch):
