@@ -17,7 +17,7 @@ import numpy as np
 from tcgpu.declarations import check_integer
 from tcgpu.engines.choice import ENGINE, Engine
 from tcgpu.errors import MethodError, roomy
-from tcgpu.graph import Order, as_graph
+from tcgpu.graph import Order, as_graph, edge_arrays
 from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, METHODS, Method, check_engine, choose, choose_for_edges, on_engine, triangles_plan
 from tcgpu.suggest import bound, unknown
@@ -295,6 +295,18 @@ def opened(graph):
     from tcgpu import formats
 
     return formats.read(graph, progress=False)  # inside of a verb's own bar
+
+
+def whole(graph, engine=None):
+    """`opened`, as a Graph. A GPU cleans many raw edges, if there is one and no other engine is named."""
+    graph = opened(graph)
+    if ENGINE == "gpu" and engine in (None, "gpu") and isinstance(graph, tuple):
+        from tcgpu.kernels import device_graph
+
+        edges = edge_arrays(graph)
+        if device_graph.engine_for(edges) == "gpu" and device_graph.fits_cleaning(edges):
+            graph = device_graph.DeviceGraph.from_edges(*edges)
+    return as_graph(graph)
 
 
 def taken(graph, engine):

@@ -4,12 +4,12 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from tcgpu.api import Options, check_only, count, opened, support, triangles, verb
+from tcgpu.api import Options, check_only, count, opened, support, triangles, verb, whole
 from tcgpu.arrays import sum_exactly
 from tcgpu.cpu.neighbours import checked_vertices, common_neighbours, neighbour_pairs, shares
 from tcgpu.declarations import CUDA
 from tcgpu.errors import GraphError, roomy
-from tcgpu.graph import as_graph, checked_edges, two_columns
+from tcgpu.graph import checked_edges, two_columns
 from tcgpu.suggest import unknown
 
 KINDS = "jaccard", "overlap", "common"
@@ -41,16 +41,15 @@ def clustering(
     numpy.ndarray
         float64, one number a vertex, or for each of `nodes`; 0 where a vertex has fewer than two neighbours.
     """
-    graph = opened(graph)
     if weights is None and not directed:
-        graph = as_graph(graph)
+        graph = whole(graph, options["engine"])
         pairs = neighbour_pairs(graph)
         chosen = pairs if nodes is None else pairs[checked_vertices(graph, nodes)]
         return shares(triangles(graph, nodes, **options), chosen)
     from tcgpu.directions import described, local_clustering
 
     check_only("clustering with weights or directions", {"cpu"}, (*CUDA, "cpu"), options)
-    graph, directions, roots = described(graph, directed, weights)
+    graph, directions, roots = described(opened(graph), directed, weights)
     local = local_clustering(graph, directions, roots, **options)
     return local if nodes is None else local[checked_vertices(graph, nodes)]
 
@@ -67,7 +66,7 @@ def average_clustering(
 @roomy
 def transitivity(graph: Any, **options: Any) -> float:
     """Compute three times the triangles over the paths of two edges; 0 without them. Options as in `tcgpu.count`."""
-    graph = as_graph(opened(graph))
+    graph = whole(graph, options.get("engine"))
     paths = sum_exactly(neighbour_pairs(graph))
     return 3 * count(graph, **options) / paths if paths else 0.0
 
@@ -96,7 +95,7 @@ def similarity(
     """
     if kind not in KINDS:
         raise GraphError(unknown("kind", kind, KINDS))
-    graph = as_graph(opened(graph))
+    graph = whole(graph, options["engine"])
     if pairs is None:
         (a, b), common = graph.edges(), support(graph, **options)
     else:

@@ -59,10 +59,11 @@ def bytes_kept():
 
 def compile_verb(verb):
     from tcgpu import generators as generate
-    from tcgpu.engines import choice, runtime
+    from tcgpu.engines import choice, kernel_compiler, runtime
     from tcgpu.kernels import device_graph
 
-    choice.MAX_IN_NUMPY = -1  # no small graph goes by NumPy
+    choice.MAX_IN_NUMPY = -1  # no small graph goes by NumPy,
+    kernel_compiler.MOST_PROCESSES = 0  # and the other verbs have processes already
     module, calls = VERBS[verb]
     module = importlib.import_module(f"tcgpu.{module}")
     kinds = [generate.rmat(14, 8, seed=1), generate.mesh(200, 200), generate.copapers(2000, seed=1),

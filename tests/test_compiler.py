@@ -4,20 +4,18 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from importlib import import_module
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-import tcgpu
 from tcgpu.engines import kernel_compiler, kernel_language, runtime
 from tcgpu.engines.cache_folder import CHECKSUM
 from tcgpu.engines.runtime import cuda, int64, uint32
-from tcgpu.kernels import adaptive, device_graph, edge_sums, prefix_sum
-from tcgpu.kernels.adaptive import layout
-from tcgpu.kernels.order_costs import OrderCosts
+from tcgpu.kernels import edge_sums, prefix_sum
+from tcgpu.kernels.adaptive import layout, merging
+from tcgpu.kernels.device.columns import find_columns
+from tcgpu.kernels.orientation import find_extent
 from tcgpu.kernels.report import naive
 
 pytest.importorskip("cuda.bindings.nvvm", reason="no CUDA compiler here: pip install 'tcgpu[test]'")
@@ -199,76 +197,80 @@ def test_engines_without_a_gpu_import_no_cuda_package(code):
 # ---------------------------------------------------------------------------------------------- in other processes
 
 
-def images(kernels):
-    return [
-        kernel_compiler.image(kernel.py_func, kernel.signatures[0], HOPPER, kernel.most_threads) for kernel in kernels
-    ]
+def image_of(kernel):
+    return kernel_compiler.image(kernel.py_func, kernel.signatures[0], HOPPER, kernel.most_threads)
 
 
 @pytest.fixture
 def four_cores(monkeypatch):
+    """A machine of four cores, and the kernels of the only module that is loaded."""
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(kernel_compiler, "_under_way", {})
+    monkeypatch.setattr(kernel_compiler, "_seen", set())
+    kernels = [value for value in vars(merging).values() if isinstance(value, runtime.Kernel)]
+    found = [(f"{each.__module__}:{each.__name__}", each) for each in kernels]
+    monkeypatch.setattr(kernel_compiler, "_loaded_kernels", lambda: found)
+    return kernels
 
 
-def test_other_processes_compile_what_is_not_cached(folder, four_cores, compilations):
-    kernels = adaptive.BY_DEGREE[:5]
-    images(kernels[:1])
-    kernel_compiler.compile_ahead(kernels, HOPPER)
-    assert len(set(kernel_compiler._under_way.values())) == 2 and len(kernel_compiler._under_way) == 4
-    found = images(kernels)
-    assert all(kernel.__name__ in each.entry for kernel, each in zip(kernels, found, strict=True))
-    assert compilations == [kernels[0].__name__], "this process compiles the first one alone"
-    kernel_compiler._under_way.clear()
-    kernel_compiler.compile_ahead(kernels, HOPPER)
+def test_other_processes_compile_what_is_loaded_and_not_cached(folder, four_cores, compilations):
+    assert kernel_compiler.MANY_KERNELS < len(four_cores) == 6
+    image_of(four_cores[0])
+    assert len(set(kernel_compiler._under_way.values())) == 2 and len(kernel_compiler._under_way) == 5
+    assert all(kernel.__name__ in image_of(kernel).entry for kernel in four_cores)
+    assert compilations == [four_cores[0].__name__], "this process compiles the first one alone"
+    for forgotten in (kernel_compiler._under_way, kernel_compiler._seen):
+        forgotten.clear()
+    image_of(find_extent)
     assert not kernel_compiler._under_way, "all of them are kept"
 
 
 def test_what_another_process_fails_to_compile_is_compiled_here(folder, four_cores, compilations, monkeypatch):
     monkeypatch.setattr(kernel_compiler, "PROGRAM", "raise SystemExit(1)")
-    kernels = adaptive.BY_DEGREE[:4]
-    kernel_compiler.compile_ahead(kernels, HOPPER)
-    assert len(kernel_compiler._under_way) == 4 and len(images(kernels)) == len(compilations) == 4
+    assert len([image_of(kernel) for kernel in four_cores]) == len(compilations) == 6
+    assert len(kernel_compiler._under_way) == 5
 
 
-def test_no_process_is_started_for_few_kernels(folder, four_cores, monkeypatch):
-    kernel_compiler.compile_ahead(adaptive.BY_DEGREE[:3], HOPPER)
-    assert not kernel_compiler._under_way
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    kernel_compiler.compile_ahead(adaptive.BY_DEGREE, HOPPER)
+@pytest.mark.parametrize("cores, kernels", [(4, 4), (2, 6)])
+def test_no_process_is_started_for_few_kernels_or_on_few_cores(cores, kernels, folder, four_cores, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    del kernel_compiler._loaded_kernels()[kernels:]
+    image_of(four_cores[0])
     assert not kernel_compiler._under_way
 
 
 def test_no_process_is_started_if_its_result_cannot_be_cached(folder, four_cores):
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("a file where the folder would be")
-    kernel_compiler.compile_ahead(adaptive.BY_DEGREE, HOPPER)
+    image_of(four_cores[0])
     assert not kernel_compiler._under_way
 
 
-@pytest.mark.sim
-def test_the_kernels_compiled_ahead_are_those_that_a_count_launches(monkeypatch):
-    launched, launch = [], runtime.Kernel.launch
-    monkeypatch.setattr(runtime.Kernel, "launch", lambda k, *args, **how: launched.append(k) or launch(k, *args, **how))
-    with runtime.using("sim"):
-        large = replace(runtime.facts(), shared_per_block=227 << 10)
-        monkeypatch.setattr(runtime, "facts", lambda: large)
-        monkeypatch.setattr(device_graph, "SMALL", 0)
-        monkeypatch.setattr(OrderCosts, "best", lambda costs: "degree")  # which costs more for so small a graph,
-        monkeypatch.setattr(OrderCosts, "merges", lambda costs: False)  # as hubs and windows do
-        u, v, _ = tcgpu.generate.edges("rmat", 4, 8)
-        for order, sampled in (("auto", 10), ("auto", 1 << 20), ("degree", 10)):  # some edges decide, or all, or none
-            monkeypatch.setattr(edge_sums, "SAMPLED", sampled)
-            monkeypatch.setattr(
-                layout, "SIZED_FROM", 0 if sampled > 10 else u.size
-            )  # as of a large graph, or a small one
-            assert adaptive.plan(tcgpu.DeviceGraph.from_edges(u, v, order=order)).count() > 0
-        monkeypatch.setattr(import_module("tcgpu.kernels.adaptive.plan"), "SMALL", 0)
-        for name, chosen in (("suits_tiles", False), ("looks_up", True)):
-            monkeypatch.setattr(OrderCosts, name, lambda costs, chosen=chosen: chosen)
-        assert adaptive.plan(tcgpu.DeviceGraph.from_edges(u, v, order="degree")).count() > 0
-    by_numpy = {prefix_sum.sum_parts, prefix_sum.write_starts}  # in the simulator
-    assert {*launched} | by_numpy == {*adaptive.BY_DEGREE}
+def test_all_kernels_of_loaded_modules_are_found_and_no_others(monkeypatch):
+    found = dict(kernel_compiler._loaded_kernels())
+    assert found["tcgpu.kernels.report.naive:naive_kernel"] is naive.naive_kernel
+    assert {each for each in adaptive_kernels() if each.signatures} <= {*found.values()}
+    assert len({*found.values()}) == len(found), "a kernel that another module imports is found once"
+    monkeypatch.delitem(sys.modules, "tcgpu.kernels.report.naive")
+    assert "tcgpu.kernels.report.naive:naive_kernel" not in dict(kernel_compiler._loaded_kernels())
+
+
+def adaptive_kernels():
+    modules = edge_sums, prefix_sum, merging, layout
+    return [value for module in modules for value in vars(module).values() if isinstance(value, runtime.Kernel)]
+
+
+@pytest.mark.parametrize(
+    "kernel, like, number",
+    [
+        (edge_sums.count_ends, find_extent.signatures[2], [2]),
+        (edge_sums.count_ends, find_extent.signatures[0], [0]),
+        (edge_sums.count_ends, find_columns.signatures[0], [0]),
+        (prefix_sum.write_starts, find_extent.signatures[2], [0, 1, 2]),
+    ],
+)
+def test_kernels_for_ends_are_compiled_for_the_type_that_is_missing(kernel, like, number):
+    assert [*kernel_compiler._needed(kernel.signatures, like)] == number
 
 
 def test_a_cached_kernel_needs_no_numba_cuda(folder, monkeypatch):

@@ -17,6 +17,7 @@ from tcgpu.engines.kernel_language import cuda, uint32
 from tcgpu.engines.staging import Staged, is_large
 
 PAGE = 1 << 11  # int64 of pinned memory, to which `reading` copies an array
+ALIGNED, TOGETHER = 512, 1 << 27  # bytes: of where an array begins, and of all that share an allocation
 NOT_READY = 600  # cudaErrorNotReady, for which CuPy has no name
 FOR_EVERY_DEVICE = 1  # cudaHostRegisterPortable, likewise: copies to and from every device of the process
 
@@ -202,7 +203,6 @@ class Engine(Staged):
     Stream = Stream
 
     def __init__(self):
-        self._compiled_ahead = set()  # kernels that were passed to `compile_ahead`
         sleep = {"py_func": _sleep, "signatures": ("void(int64)",), "most_threads": None, "cooperative": False}
         self._sleep = CompiledKernel(SimpleNamespace(**sleep))
 
@@ -220,12 +220,6 @@ class Engine(Staged):
     def carve_out(self, kernel, percent):
         for launcher in self._of(kernel).all_launchers():
             launcher.carve_out(percent)
-
-    def compile_ahead(self, kernels):
-        new = [each for each in dict.fromkeys(kernels) if each not in self._compiled_ahead]
-        if new:
-            self._compiled_ahead.update(new)
-            kernel_compiler.compile_ahead(new, _compute_capability(this_gpu()))
 
     def sleep(self, microseconds, stream=None):
         """Launch a kernel that takes this long."""
@@ -250,6 +244,22 @@ class Engine(Staged):
         if fill is not None:
             self.refill(array, fill)
         return array
+
+    def device_arrays(self, created):
+        """Small ones share an allocation, in which those that one memset fills lie together: calls take time."""
+        places, parts, size = {}, {}, 0
+        for name, (length, dtype, fill) in sorted(created.items(), key=lambda item: str(item[1][2])):
+            places[name], begin = size, parts.get(fill, (size,))[0]
+            size += -(-length * np.dtype(dtype).itemsize // ALIGNED) * ALIGNED
+            parts[fill] = begin, size - begin
+        if size > TOGETHER:
+            return {name: self.device_array(*what) for name, what in created.items()}
+        cupy = _cupy()
+        memory = cupy.cuda.alloc(size)
+        for fill, (begin, length) in parts.items():
+            if fill is not None and length:
+                (memory + begin).memset_async(fill & 0xFF, length)
+        return {name: cupy.ndarray(*created[name][:2], memory + place) for name, place in places.items()}
 
     def refill(self, array, fill):
         """By memset: the bytes of 0 and of -1 are all equal."""

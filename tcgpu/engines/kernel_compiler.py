@@ -60,6 +60,7 @@ def image(function, signature, capability, most_threads=None):
     found = _read(path)
     if found is None:
         say_compiling()
+        compile_others(path, signature, capability)
     if found is None and path in _under_way:  # in another process
         process = _under_way[path]
         while not path.exists() and process.poll() is None:
@@ -133,24 +134,28 @@ def _say_once(text):
 # ------------------------------------------------------------------------------------------------- in other processes
 
 MOST_PROCESSES = 8
+TYPES_OF_ENDS = 4  # a kernel with so many signatures has one for each type of the ends of raw edges
 PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.compile_named(sys.argv[1:])"
 
 _under_way = {}  # the file of a kernel -> the process that compiles it
+_seen = set()  # names of the kernels that `compile_others` has found before
 
 
-def compile_ahead(kernels, capability):
-    """Start processes that compile the kernels that are not cached yet, each for its first signature.
+def compile_others(path, signature, capability):
+    """Start processes that compile all other kernels of the modules that are loaded, if they are not cached yet.
 
-    kernels: in the order in which they are needed. `image` waits for kernels that are being compiled. On few cores, or
-    for few kernels, nothing is started, and `image` compiles; so it does with kernels that are no names of a module.
+    A verb is about to need many of them; `image` waits for one that is being compiled. On few cores, or for few
+    kernels, nothing is started, and `image` compiles.
+    path, signature: of the kernel that is missing, by whose types those of the ends of raw edges are known.
     """
     missing = {}
-    for kernel in kernels:
-        if getattr(sys.modules.get(kernel.__module__), kernel.__name__, None) is not kernel:
-            continue
-        path = path_of(kernel.py_func, kernel.signatures[0], capability, kernel.most_threads)
-        if path not in _under_way and not path.exists():
-            missing[path] = f"{kernel.__module__}:{kernel.__name__}"
+    for name, kernel in _loaded_kernels():
+        if name not in _seen:
+            _seen.add(name)
+            for number in _needed(kernel.signatures, signature):
+                file = path_of(kernel.py_func, kernel.signatures[number], capability, kernel.most_threads)
+                if file != path and not file.exists():
+                    missing[file] = f"{name}:{number}"
     processes = min(MOST_PROCESSES, os.cpu_count() // 2, len(missing) // 2)
     if len(missing) < MANY_KERNELS or processes < 2 or not writable(folder()):
         return
@@ -161,16 +166,37 @@ def compile_ahead(kernels, capability):
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        _under_way.update(dict.fromkeys((path for path, _ in share), process))
+        _under_way.update(dict.fromkeys((file for file, _ in share), process))
+
+
+def _loaded_kernels():
+    """(name like module:kernel, Kernel) of all kernels in this package's modules, in the order of their imports."""
+    from tcgpu.engines.runtime import Kernel  # it imports this module, for engine "gpu"
+
+    for module, there in list(sys.modules.items()):
+        if module.startswith("tcgpu."):
+            for name, value in list(vars(there).items()):
+                if isinstance(value, Kernel) and value.__module__ == module:
+                    yield f"{module}:{name}", value
+
+
+def _needed(signatures, like):
+    """The numbers of a kernel's signatures that are needed if the one `like` is: all, or those of its types of ends."""
+    ends = ", ".join(like.split(", ")[:2])
+    same = [number for number, each in enumerate(signatures) if each.startswith(ends)]
+    return (same or [0])[:1] if len(signatures) == TYPES_OF_ENDS else range(len(signatures))
 
 
 def compile_named(arguments):
-    """Compile kernels to the folder. arguments: a compute capability like 9.0, then names like module:kernel."""
+    """Compile kernels to the folder. arguments: a compute capability like 9.0, then names like module:kernel:number of
+    the signature."""
     capability = tuple(map(int, arguments[0].split(".")))
     for name in arguments[1:]:
-        module, _, kernel = name.partition(":")
+        module, kernel, number = name.split(":")
         kernel = getattr(importlib.import_module(module), kernel)
-        image(kernel.py_func, kernel.signatures[0], capability, kernel.most_threads)
+        what = kernel.py_func, kernel.signatures[int(number)], capability, kernel.most_threads
+        if _read(path_of(*what)) is None:
+            _write(path_of(*what), compiled(*what))
 
 
 @atexit.register

@@ -24,7 +24,6 @@ process has one (see `choice`); inside `with using("sim")` it is the simulator. 
     elapsed_ms(work, prepare, waits=False) milliseconds from the start of the first launch of `work()` to the end of
                                            the last. `prepare()` is called before each attempt, untimed. If `work`
                                            itself `waits` for the device, Python's time is included
-    compile_ahead(kernels)                 compile kernels in other processes, if many of them are not in the cache
     release_device_memory()                return the memory that the engine keeps for the next array to the driver
     arrays                                 the library, like NumPy, for operations on its arrays
     estimates_time                         it is so slow that plans estimate their time: see `kernels.simulated`
@@ -194,6 +193,14 @@ def kernel(*signatures: Any, most_threads: int | tuple[int, int] | None = None, 
 
 
 # -------------------------------------------------------------------------------------------------------------- arrays
+
+
+def device_arrays(created):
+    """A new array for each name of `created`: name -> (length, dtype, fill), as for `device_array`."""
+    engine = current()
+    if hasattr(engine, "device_arrays"):
+        return engine.device_arrays(created)
+    return {name: engine.device_array(*what) for name, what in created.items()}
 
 
 def is_on_gpu(array):

@@ -124,11 +124,9 @@ class Run:
         """Copy, create and set up the arrays: see `Plan.allocate`."""
         plan, arrays = self.plan, self.arrays
         plan.check_fits()
-        runtime.compile_ahead(step.kernel for step in (*plan.setup, *plan.steps) if isinstance(step, Step))
         for name, array in plan.copied.items():
             arrays[name] = runtime.to_device(array)
-        for name, (length, dtype, fill) in plan.created.items():
-            arrays[name] = runtime.device_array(length, dtype, fill)
+        arrays |= runtime.device_arrays(plan.created)
         for name, (created, dtype) in plan.views.items():
             arrays[name] = arrays[created].view(dtype)
         each_part([partial(step.run, arrays) for step in plan.setup])

@@ -34,6 +34,7 @@ from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges
 from tcgpu.kernels.prefix_sum import scan
 
 INT64 = np.dtype(np.int64)
+CLEANING_BYTES = 64  # of memory for each raw edge, at most; the copies of its ends included
 MOST_SHORT = 1 << 16  # an edge between two of these has a key of 32 bits
 
 
@@ -238,6 +239,11 @@ def engine_for(graph, engine=None):
     """The engine that is named; else a GPU that there is, if the graph has many edges; else the CPU."""
     edges = len(graph[0]) if isinstance(graph, tuple) else graph.m
     return engine or ("gpu" if runtime.ENGINE == "gpu" and edges >= MANY_EDGES else "cpu")
+
+
+def fits_cleaning(edges):
+    """Whether the device has room for all that cleaning raw edges `(u, v, ...)` takes at a time."""
+    return runtime.fits(CLEANING_BYTES * len(edges[0]))
 
 
 def order_for_tallies(graph, order):

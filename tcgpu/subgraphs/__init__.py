@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Literal, Unpack
 
-from tcgpu.api import Options, check_only, opened, verb
+from tcgpu.api import Options, check_only, verb, whole
 from tcgpu.declarations import CUDA
-from tcgpu.graph import as_graph
 from tcgpu.progress import underway
 from tcgpu.registry import choose, on_engine
 
@@ -72,7 +71,7 @@ def reduce_triangles(
     check_only("reduce_triangles", {"cpu"}, (*CUDA, "cpu"), options)
     engine, order = options["engine"], options["order"] or "auto"
     choose("cpu", engine if options["method"] else None, order)
-    graph = as_graph(opened(graph))
+    graph = whole(graph, engine)
     with underway(options["progress"], f"reducing triangles of {graph.m:,} edges"):
         if engine not in CUDA:
             return reductions.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, order)

@@ -28,13 +28,12 @@ from typing import Any, Literal
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.api import Progress, documented, opened
+from tcgpu.api import Progress, documented, whole
 from tcgpu.arrays import blocks
 from tcgpu.cpu.neighbours import edge_blocks, sum_at_ends, sum_over_neighbours
 from tcgpu.declarations import CUDA
 from tcgpu.engines.choice import Engine
 from tcgpu.errors import GraphError, roomy
-from tcgpu.graph import as_graph
 from tcgpu.kernels.device_graph import engine_for
 from tcgpu.progress import underway
 from tcgpu.registry import check_engine, on_engine
@@ -93,7 +92,7 @@ def motifs(
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
     check_engine("motifs", engine, (*CUDA, "cpu"))
-    graph = as_graph(opened(graph))
+    graph = whole(graph, engine)
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
     title = f"counting motifs of {graph.m:,} edges"

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.api import Progress, documented, opened
+from tcgpu.api import Progress, documented, whole
 from tcgpu.arrays import bincount, sum_exactly
 from tcgpu.cpu import small
 from tcgpu.cpu.choose import hub_limit, hub_rows
@@ -39,7 +39,7 @@ from tcgpu.engines.native import (
     stopped,
 )
 from tcgpu.errors import GraphError, MethodError, roomy
-from tcgpu.graph import Graph, as_graph
+from tcgpu.graph import Graph
 from tcgpu.kernels.chatterjee import combinations
 from tcgpu.kernels.device_graph import engine_for
 from tcgpu.progress import underway
@@ -98,7 +98,7 @@ def count_subgraphs(
     if method != "levels":
         engines = ENGINES if kind == "clique" and method is None else ("cpu",)
         check_engine(f"count_subgraphs of kind {kind!r}", engine, engines)
-    graph = as_graph(opened(graph))
+    graph = whole(graph, engine)
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise GraphError(f"k is a whole number of at least 1, not {k!r}")
     if k > MOST_VERTICES[kind]:

@@ -197,10 +197,10 @@ class Engine:
             raise KernelError(f"kernel {kernel.__name__}: blocks of WebGPU cannot wait for each other")
         return max(1, min(device.threads_per_sm // threads, device.shared_per_sm // max(1, shared))) * device.sms
 
-    def compile_ahead(self, *what):
-        """Kernels compile in milliseconds, caches are the driver's, and buffers to which nothing refers are freed."""
+    def release_device_memory(self, *what):
+        """Caches are the driver's, and buffers to which nothing refers are freed."""
 
-    carve_out = release_device_memory = compile_ahead
+    carve_out = release_device_memory
 
     # arrays
 

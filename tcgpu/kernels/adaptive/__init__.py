@@ -60,10 +60,10 @@ From `naive` to here in five steps
    step 2, a hash table: `far_window_kernel`.
 """
 
-from tcgpu.kernels.adaptive.plan import BY_DEGREE, plan, prepare
+from tcgpu.kernels.adaptive.plan import plan, prepare
 from tcgpu.kernels.adaptive.support_plan import support_plan, triangles_plan
 
 plan.for_edges(support_plan)
 plan.for_vertices(triangles_plan)
 
-__all__ = ["BY_DEGREE", "plan", "prepare", "support_plan", "triangles_plan"]
+__all__ = ["plan", "prepare", "support_plan", "triangles_plan"]

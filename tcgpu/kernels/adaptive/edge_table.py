@@ -11,16 +11,17 @@ bits, number h.
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels import Plan, Scan, edge_sums, launch
+from tcgpu.kernels import Plan, edge_sums, launch, prefix_sum
 from tcgpu.kernels.adaptive.look_ups import LANES, THREADS, list_piece
 from tcgpu.kernels.adaptive.tables import HASH_FACTOR
 from tcgpu.kernels.device.reduction import add_block_to
-from tcgpu.kernels.device.warp import WARP
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_up_to
 from tcgpu.kernels.orientation import ENDS, lower, pack, upper
+from tcgpu.kernels.prefix_sum import share_of_warp, sum_of_share
 
 NEIGHBOURS, MOST_HUBS = 128, 1 << 14  # of a hub, at least; and hubs
 EMPTY = 0  # an entry without an edge: no edge is from vertex 0 to itself
-HUBS = 2  # in `sizes`: how many hubs there are, behind the sizes of both lists
+HUBS, PLACED = 2, 3  # in `sizes`, behind those of both lists: how many hubs there are, and rows that have a place
 OTHER_FACTOR = 2246822507  # of MurmurHash3
 
 
@@ -106,27 +107,42 @@ def insert_edges(u, v, vertices, shift, table, words, bits, lengths, places):
         e += cuda.gridsize(1)
 
 
-LIST_TYPES = "uint64[::1], int32[::1], int32[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1]"
+@kernel("void(int32[::1], int64[::1], uint64[::1])")
+def place_columns(lengths, sizes, columns):
+    """A warp per share of the columns, which come anywhere in `rows`: pack where each begins, and its length."""
+    lane, (begin, end) = cuda.threadIdx.x % WARP, share_of_warp(lengths.size)
+    start, k = sum_of_share(lengths, begin, end), begin + lane
+    if lane == 0:
+        start = cuda.atomic.add(sizes, PLACED, start)
+    start = cuda.shfl_sync(ALL_LANES, start, 0)
+    while k - lane < end:  # whole warps
+        length = int64(lengths[k]) if k < end else int64(0)
+        up_to = sum_up_to(length)
+        if k < end:
+            columns[k] = pack(start + up_to - length, length)
+        start += cuda.shfl_sync(ALL_LANES, up_to, WARP - 1)
+        k += WARP
+
+
+LIST_TYPES = "uint64[::1], uint64[::1], int32[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1]"
 
 
 @kernel(*(f"void({ends}, {LIST_TYPES})" for ends in ENDS))
-def list_rows(u, v, vertices, column_starts, places, rows, pieces, others, sizes):
+def list_rows(u, v, vertices, columns, places, rows, pieces, others, sizes):
     """A thread per new edge: write its row, and list the piece of `rows` to look up, if there is one, and the vertex to
     which these rows may have edges. sizes: of the two lists, 0 before."""
     counts, starts = cuda.shared.array((2, THREADS // WARP), int32), cuda.shared.array(2, int64)
     e = cuda.grid(1)
     while e - cuda.threadIdx.x < u.size:  # whole blocks
-        begin, length, other = int32(0), int32(0), uint32(0)
+        begin, length, other = uint32(0), uint32(0), uint32(0)
         if e < u.size and places[e] >= 0:
             a, b = ends_in_order(vertices, u[e], v[e])
-            begin, other = column_starts[a], b
-            length = column_starts[a + 1] - begin
+            begin, length, other = upper(columns[a], 32), lower(columns[a], 32), b
             rows[begin + places[e]] = b
             if length == 1:  # the row is b itself
-                length = int32(0)
-            elif column_starts[b + 1] - column_starts[b] < length:
-                begin, other = column_starts[b], a
-                length = column_starts[b + 1] - begin
+                length = uint32(0)
+            elif lower(columns[b], 32) < length:
+                begin, length, other = upper(columns[b], 32), lower(columns[b], 32), a
         list_piece(begin, length, other, pieces, others, counts, starts, sizes)
         e += cuda.gridsize(1)
 
@@ -178,18 +194,18 @@ def plan(u, v, n):
             "vertices": (n, np.uint64, None),
             "table": (1 << bits, np.uint64, EMPTY),
             "bits": (hubs * known["words"], np.uint32, 0),
-            "column_starts": (n + hubs + 1, np.int32, None),
+            "columns": (n + hubs, np.uint64, None),
             "places": (u.size, np.int32, None),
             "rows": (u.size, np.uint32, None),
             "pieces": (u.size, np.uint64, None),
             "others": (u.size, np.uint32, None),
-            "sizes": (3, np.int64, 0),
+            "sizes": (4, np.int64, 0),
         },
         setup=[
             edge_sums.degrees_step(u.size, n, "lengths"),
             launch(number_hubs, n, 256, least=least, degrees="lengths"),
             launch(insert_edges, u.size, 256, **known),
-            Scan("lengths", "column_starts"),
+            launch(place_columns, n // 8, prefix_sum.THREADS, 512),
             launch(list_rows, u.size, THREADS),
         ],
         steps=[launch(find_edges, LANES * u.size, 128, 2112, **known)],

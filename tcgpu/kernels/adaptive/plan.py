@@ -11,17 +11,13 @@ from tcgpu.kernels import (
     check_positions,
     check_share,
     device_graph,
-    edge_sums,
     launch,
-    orientation,
-    prefix_sum,
     simulated,
 )
 from tcgpu.kernels.adaptive import dense, edge_table, far, layout, look_ups, merging, tables, windows
 from tcgpu.kernels.adaptive.bit_rows import by_rows, fill_local_rows, local_kernel, local_words
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS
-from tcgpu.kernels.device import columns
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.order_costs import MAY_SEARCH
 
@@ -32,25 +28,11 @@ LONG_PIECES_FROM = 1 << 27  # nonzeros from which on in-edges are so long that 1
 CLASSES = NEAR, HUBS, HEAVY, CROWD  # the defaults of four knobs: only with these may merging replace them,
 USUAL = *CLASSES, SHORT, LONG, None, None, (0, 1)  # and only with those of all may rows of bits
 
-# The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
-# processes compile them in parallel: one after the other they take five seconds.
-BY_DEGREE = (
-    edge_sums.measure_vertices, edge_sums.describe_vertices, edge_sums.find_hubs,
-    edge_sums.count_ends, edge_sums.estimate_rows, edge_sums.count_rows_by_degree, edge_sums.add_up_costs,
-    edge_sums.count_degrees, orientation.pack_degrees, orientation.number_vertices, orientation.pack_edges,
-    orientation.find_extent, orientation.count_new, orientation.unpack, columns.fill_empty_columns,
-    prefix_sum.sum_parts, prefix_sum.write_starts, look_ups.list_look_ups, look_ups.look_up_kernel,
-    layout.measure_columns, layout.count_in_edges, layout.leave_out_hub_pairs, layout.lay_out, layout.count_tasks,
-    layout.fill_tasks, layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.far_kernel,
-)  # fmt: skip
-
 
 def prepare(graph, order):
     """What `plan` takes: RawEdges, if they are few or of few vertices; or what `device_graph.prepare` makes."""
     if order == "auto" and isinstance(graph, tuple) and not runtime.in_main_memory:
         return _of_raw(*edge_arrays(graph))
-    if order in ("auto", "degree"):
-        runtime.compile_ahead(BY_DEGREE)
     return device_graph.prepare(graph, order)
 
 
@@ -61,7 +43,6 @@ def _of_raw(u, v, n=None):
         if check:
             check()
         return dense.RawEdges(u, v, n)
-    runtime.compile_ahead(BY_DEGREE)
     return DeviceGraph.of_vertices(u, v, n, check, "auto")
 
 
