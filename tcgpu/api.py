@@ -10,13 +10,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 import numpy as np
 
 from tcgpu.declarations import check_integer
 from tcgpu.engines.choice import ENGINE, Engine
-from tcgpu.errors import MethodError, roomy
+from tcgpu.errors import GraphError, MethodError, roomy
 from tcgpu.graph import Order, as_graph, edge_arrays
 from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, METHODS, Method, check_engine, choose, choose_for_edges, on_engine, triangles_plan
@@ -304,8 +305,9 @@ def whole(graph, engine=None):
         from tcgpu.kernels import device_graph
 
         edges = edge_arrays(graph)
-        if device_graph.engine_for(edges) == "gpu" and device_graph.fits_cleaning(edges):
-            graph = device_graph.DeviceGraph.from_edges(*edges)
+        if device_graph.engine_for(edges) == "gpu":
+            with suppress(GraphError):  # the host says what is wrong, if it is not that the GPU has no room
+                graph = device_graph.DeviceGraph.from_edges(*edges)
     return as_graph(graph)
 
 

@@ -78,7 +78,6 @@ FEW_SUMS = 1 << 12  # every worker has an array of its own, of any size, for no 
 
 # Other work of the host
 LARGE_COPY = 1 << 22  # bytes of an array from which on several threads copy it faster to or from a GPU
-MANY_KERNELS = 4  # kernels to compile from which on processes are started: each takes two seconds to import numba-cuda
 MIN_SHARE = 1 / 50  # for a smaller share of the nodes, their neighbourhoods are less work than the graph
 
 # The NetworkX backend: microseconds for an edge of a graph with five a node, by NetworkX's functions and by those here

@@ -117,7 +117,7 @@ def test_loops_have_no_keys(last, two_lengths, monkeypatch):
 def test_keys_are_packed_without_faults(first32):
     u, v, n = difficult("hubs first", np.random.default_rng(8), 60, 300)
     rank, degrees = np.random.default_rng(9).permutation(n).astype(np.int32), np.zeros(n, np.int32)
-    memory, sizes = np.full(u.size, orientation.NO_EDGE).view(np.uint64), np.zeros(2, np.int64)
+    memory, sizes = np.full(u.size, -1).view(np.uint64), np.zeros(2, np.int64)
     keys32 = memory.view(np.uint32)
     args = u.astype(np.int32), v.astype(np.int32), rank, degrees, first32, memory, keys32, sizes
     assert not check_launch(orientation.pack_edges.py_func, 2, 64, args)

@@ -15,6 +15,7 @@ import pytest
 
 from tcgpu import Graph, GraphError, MethodError
 from tcgpu.declarations import check_integer
+from tcgpu.distributed.stream import freed_afterwards
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import named_gpus
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
@@ -453,6 +454,6 @@ def test_memory_is_freed_after_an_error_that_is_handled_later(error, monkeypatch
 
     monkeypatch.setattr(runtime.named("sim"), "release_device_memory", lambda: freed.append(arrays[0]() is None))
     with runtime.using("sim"), pytest.raises(error) if error else nullcontext() as caught:
-        with runtime.freed_afterwards():
+        with freed_afterwards():
             work()
     assert freed == [True] and (caught is None) == (error is None)

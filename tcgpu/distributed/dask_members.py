@@ -86,7 +86,10 @@ def results(edges, workers, **knobs):
 
     def end(error):
         _groups.pop(client, None)
-        gone = isinstance(error, MemberGone) or isinstance(error, DASK_ERRORS) and _is_one_gone(client, members)
+        gone = isinstance(error, MemberGone)
+        if isinstance(error, DASK_ERRORS):
+            time.sleep(division.CHECK_SECONDS)  # until the cluster knows that a member has gone
+            gone = gone or not set(members) <= set(members_of(client))
         ended = not gone and all(future.done() for future in futures) or _restart(client, members, futures)
         if gone and not ended:
             raise WorkerLost(f"{error}; Dask's nannies would restart the others, but these have none") from error
@@ -140,12 +143,6 @@ def _reaches(client, members):
     except OSError:  # or TimeoutError, which is one
         return False
     return True
-
-
-def _is_one_gone(client, members):
-    """Whether a member is no longer in the cluster, a while after an error that may say so."""
-    time.sleep(division.CHECK_SECONDS)
-    return not set(members) <= set(members_of(client))
 
 
 def _restart(client, members, futures):

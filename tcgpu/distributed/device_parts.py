@@ -151,7 +151,7 @@ def _in_pieces(graph, part, work):
         try:
             with closing(streaming.pieces(part)) as pieces:
                 return [work(*each) for each in pieces]
-        except runtime.OutOfMemory:
+        except MemoryError:
             limit = streaming.limit // 2
             forget()
         except BaseException:

@@ -4,9 +4,10 @@ The engine "cpu" counts the same parts directly in the graph's arrays. Many raw 
 gets them in pieces (`columns_in_pieces`). If all columns fit, they are counted where they are.
 """
 
+import gc
 import re
-from contextlib import suppress
-from functools import partial
+import traceback
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -41,14 +42,15 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
         graph = checked_edges(*edge_arrays(graph))
         if graph[0].size >= MANY_EDGES:
             on_engine, bar = registry.on_engine(chosen, engine, max_seconds), underway(progress, "counting")
-            with suppress(DoesNotSuit), on_engine, bar, runtime.freed_afterwards():
+            with suppress(DoesNotSuit), on_engine, bar, freed_afterwards():
                 return _count_in_pieces(*graph, limit)
     graph = as_graph(graph, order or chosen.order) if raw else opened(graph)
     if graph.folder is None or order is not None:
         graph = graph.ordered(order or chosen.order)
     with registry.on_engine(chosen, engine, max_seconds):
         if chosen.engines == ("cpu",):
-            return count_parts(graph, native_parts(graph, limit), partial(_natively, graph), resume, progress)
+            counted = lambda parts: (count_part(graph, part, method="cpu") for part in parts if not part.empty)  # noqa: E731
+            return count_parts(graph, native_parts(graph, limit), counted, resume, progress)
         return Streaming(graph, limit, **knobs).count(resume, progress)
 
 
@@ -100,8 +102,21 @@ def byte_count(size):
     return found
 
 
-def _natively(graph, parts):
-    return (count_part(graph, part, method="cpu") for part in parts if not part.empty)
+@contextmanager
+def freed_afterwards():
+    """Return all device memory that is taken inside the `with`, and not kept by the caller, to the driver at its end.
+
+    After an error, the functions that it ended, or that a compiler left to the garbage collector, lose their arrays.
+    """
+    try:
+        yield
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
+        gc.collect()
+        raise
+    finally:
+        runtime.synchronize()
+        runtime.release_device_memory()
 
 
 def native_parts(graph, limit):

@@ -12,12 +12,12 @@ import numpy as np
 
 from tcgpu.engines import cuda_driver, kernel_compiler
 from tcgpu.engines.choice import driver_version
-from tcgpu.engines.facts import Facts, OutOfMemory
+from tcgpu.engines.facts import Facts
 from tcgpu.engines.kernel_language import cuda, uint32
 from tcgpu.engines.staging import Staged, is_large
 
 PAGE = 1 << 11  # int64 of pinned memory, to which `reading` copies an array
-ALIGNED, TOGETHER = 512, 1 << 27  # bytes: of where an array begins, and of all that share an allocation
+ALIGNED_BYTES, MOST_TOGETHER = 512, 1 << 27  # where an array begins; and of all that share an allocation
 NOT_READY = 600  # cudaErrorNotReady, for which CuPy has no name
 FOR_EVERY_DEVICE = 1  # cudaHostRegisterPortable, likewise: copies to and from every device of the process
 
@@ -236,11 +236,7 @@ class Engine(Staged):
         return _cupy().asarray(self.upload(array) if isinstance(array, np.ndarray) and is_large(array) else array)
 
     def device_array(self, shape, dtype, fill=None):
-        cupy = _cupy()
-        try:
-            array = cupy.empty(shape, dtype)
-        except cupy.cuda.memory.OutOfMemoryError as error:
-            raise OutOfMemory(f"no room for an array of {shape} on the device: {error}") from error
+        array = _cupy().empty(shape, dtype)
         if fill is not None:
             self.refill(array, fill)
         return array
@@ -250,9 +246,9 @@ class Engine(Staged):
         places, parts, size = {}, {}, 0
         for name, (length, dtype, fill) in sorted(created.items(), key=lambda item: str(item[1][2])):
             places[name], begin = size, parts.get(fill, (size,))[0]
-            size += -(-length * np.dtype(dtype).itemsize // ALIGNED) * ALIGNED
+            size += -(-length * np.dtype(dtype).itemsize // ALIGNED_BYTES) * ALIGNED_BYTES
             parts[fill] = begin, size - begin
-        if size > TOGETHER:
+        if size > MOST_TOGETHER:
             return {name: self.device_array(*what) for name, what in created.items()}
         cupy = _cupy()
         memory = cupy.cuda.alloc(size)

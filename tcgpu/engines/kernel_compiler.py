@@ -29,7 +29,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tcgpu.cpu_costs import MANY_KERNELS
 from tcgpu.engines import kernel_language
 from tcgpu.engines.cache_folder import cache_folder, read, say_compiling, writable, write
 from tcgpu.engines.forking import fork_safe_lock
@@ -134,7 +133,6 @@ def _say_once(text):
 # ------------------------------------------------------------------------------------------------- in other processes
 
 MOST_PROCESSES = 8
-TYPES_OF_ENDS = 4  # a kernel with so many signatures has one for each type of the ends of raw edges
 PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.compile_named(sys.argv[1:])"
 
 _under_way = {}  # the file of a kernel -> the process that compiles it
@@ -142,11 +140,10 @@ _seen = set()  # names of the kernels that `compile_others` has found before
 
 
 def compile_others(path, signature, capability):
-    """Start processes that compile all other kernels of the modules that are loaded, if they are not cached yet.
+    """Start processes that compile all other kernels of the modules that are loaded, unless there are few, or cores.
 
-    A verb is about to need many of them; `image` waits for one that is being compiled. On few cores, or for few
-    kernels, nothing is started, and `image` compiles.
-    path, signature: of the kernel that is missing, by whose types those of the ends of raw edges are known.
+    A verb is about to need many of them. path, signature: of the kernel that is missing, by whose types those of the
+    ends of raw edges are known.
     """
     missing = {}
     for name, kernel in _loaded_kernels():
@@ -157,7 +154,7 @@ def compile_others(path, signature, capability):
                 if file != path and not file.exists():
                     missing[file] = f"{name}:{number}"
     processes = min(MOST_PROCESSES, os.cpu_count() // 2, len(missing) // 2)
-    if len(missing) < MANY_KERNELS or processes < 2 or not writable(folder()):
+    if processes < 2 or not writable(folder()):
         return
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)}
     for number in range(processes):
@@ -181,10 +178,11 @@ def _loaded_kernels():
 
 
 def _needed(signatures, like):
-    """The numbers of a kernel's signatures that are needed if the one `like` is: all, or those of its types of ends."""
+    """The numbers of a kernel's signatures that are needed if the one `like` is: all, or that of the same type of raw
+    edges, if there is one for each of the four."""
     ends = ", ".join(like.split(", ")[:2])
     same = [number for number, each in enumerate(signatures) if each.startswith(ends)]
-    return (same or [0])[:1] if len(signatures) == TYPES_OF_ENDS else range(len(signatures))
+    return (same or [0])[:1] if len(signatures) == 4 else range(len(signatures))
 
 
 def compile_named(arguments):

@@ -32,8 +32,6 @@ process has one (see `choice`); inside `with using("sim")` it is the simulator. 
 Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True)`; see `kernel_language`.
 """
 
-import gc
-import traceback
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -43,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from tcgpu.engines.choice import ENGINE, ENGINES, REASON, visible_gpus
-from tcgpu.engines.facts import Facts, OutOfMemory
+from tcgpu.engines.facts import Facts
 from tcgpu.engines.kernel_language import (
     array_type,
     cuda,
@@ -58,7 +56,7 @@ from tcgpu.engines.kernel_language import (
 )  # fmt: skip
 
 __all__ = [
-    "Facts", "OutOfMemory", "array_type", "cuda", "int32", "int64", "type_of", "uint8", "uint16", "uint32", "uint64",
+    "Facts", "array_type", "cuda", "int32", "int64", "type_of", "uint8", "uint16", "uint32", "uint64",
     "visible_gpus",
 ]  # fmt: skip
 
@@ -197,10 +195,9 @@ def kernel(*signatures: Any, most_threads: int | tuple[int, int] | None = None, 
 
 def device_arrays(created):
     """A new array for each name of `created`: name -> (length, dtype, fill), as for `device_array`."""
-    engine = current()
-    if hasattr(engine, "device_arrays"):
-        return engine.device_arrays(created)
-    return {name: engine.device_array(*what) for name, what in created.items()}
+    if hasattr(current(), "device_arrays"):
+        return current().device_arrays(created)
+    return {name: current().device_array(*what) for name, what in created.items()}
 
 
 def is_on_gpu(array):
@@ -283,20 +280,3 @@ def memory_free():
 def fits(size):
     """Whether `size` bytes of device memory are free; the driver is asked only if the engine has kept fewer."""
     return (not _pretended.get() and size <= current().kept_bytes()) or size <= memory_free()
-
-
-@contextmanager
-def freed_afterwards():
-    """Return all device memory that is taken inside the `with`, and not kept by the caller, to the driver at its end.
-
-    After an error, the functions that it ended, or that a compiler left to the garbage collector, lose their arrays.
-    """
-    try:
-        yield
-    except BaseException as error:
-        traceback.clear_frames(error.__traceback__)
-        gc.collect()
-        raise
-    finally:
-        current().synchronize()
-        current().release_device_memory()

@@ -166,10 +166,6 @@ def parts_of(nonzeros, stride=1):
 # ----------------------------------------------------------------------------------------------- kernels by one thread
 
 
-def own_value(mask, value, lane=0):
-    return value
-
-
 def add(array, index, value):
     before = array[index]
     array[index] += value
@@ -186,7 +182,7 @@ def _module(**names):
 @cache
 def cuda_of_one_thread(jit):
     """What `cuda` has for a thread beside which there are no others, in its warp neither: they add nothing to a sum."""
-    zero, value = jit(lambda *_: 0), jit(own_value)
+    zero, value = jit(lambda *_: 0), jit(lambda mask, value, lane=0: value)
     return _module(
         grid=zero, gridsize=jit(lambda _: 1), threadIdx=_module(x=0), atomic=_module(add=jit(add)),
         ballot_sync=value, shfl_sync=value, shfl_down_sync=zero, popc=jit(lambda mask: int(mask)),

@@ -34,7 +34,6 @@ from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges
 from tcgpu.kernels.prefix_sum import scan
 
 INT64 = np.dtype(np.int64)
-CLEANING_BYTES = 64  # of memory for each raw edge, at most; the copies of its ends included
 MOST_SHORT = 1 << 16  # an edge between two of these has a key of 32 bits
 
 
@@ -241,11 +240,6 @@ def engine_for(graph, engine=None):
     return engine or ("gpu" if runtime.ENGINE == "gpu" and edges >= MANY_EDGES else "cpu")
 
 
-def fits_cleaning(edges):
-    """Whether the device has room for all that cleaning raw edges `(u, v, ...)` takes at a time."""
-    return runtime.fits(CLEANING_BYTES * len(edges[0]))
-
-
 def order_for_tallies(graph, order):
     """The order to count the triangles of each edge or vertex in; `auto` takes the one that costs less."""
     if order == "auto" and isinstance(graph, DeviceGraph) and graph.m > SMALL:
@@ -396,20 +390,12 @@ class Keys(NamedTuple):
 
 def _packed(u, v, n, rank, degrees):
     """The Keys of raw edges: of 32 bits where both vertices are among the last, in degree order or if all are."""
-    none, size = _empty(u, 0, np.uint64), u.size
-    sizes = runtime.device_array(2, np.int64, 0)
-    if n <= MOST_SHORT:
-        packed = [Keys(none), Keys(runtime.device_array(size, np.uint32, orientation.NO_EDGE), 16)]
-    elif rank.size:
-        keys = _empty(u, size, np.uint64)
-        packed = [Keys(keys), Keys(keys.view(np.uint32), 16, n - MOST_SHORT)]
-    else:
-        packed = [Keys(runtime.device_array(size, np.uint64, orientation.NO_EDGE)), Keys(none.view(np.uint32), 16, n)]
-    (keys, *_), (keys32, _, first32) = packed
-    run(orientation.pack_edges, size, u, v, rank, degrees, first32, keys, keys32, sizes)
-    if 0 < first32 < n:
-        longer, shorter = runtime.reading(sizes)().tolist()
-        packed = [Keys(keys[:longer]), Keys(keys32[keys32.size - shorter :], 16, first32)]
+    first32 = 0 if n <= MOST_SHORT else n - MOST_SHORT if rank.size else n
+    keys, sizes = _empty(u, u.size if first32 else -(-u.size // 2), np.uint64), runtime.device_array(2, np.int64, 0)
+    keys32 = keys.view(np.uint32)
+    run(orientation.pack_edges, u.size, u, v, rank, degrees, first32, keys, keys32, sizes)
+    longer, shorter = runtime.reading(sizes)().tolist()
+    packed = Keys(keys[:longer]), Keys(keys32[keys32.size - shorter :], 16, first32)
     return [each for each in packed if each.keys.size]
 
 
@@ -428,7 +414,7 @@ def columns_of_keys(sorted_keys, n, clean, degrees):
             m += each.keys.size
     else:
         for each, (begin, end) in zip(sorted_keys, pairwise(cuts), strict=True):
-            run(orientation.count_new, WARP * (end - begin), each.keys, each.bits, counts[begin:end])
+            run(orientation.count_new, WARP * (end - begin), each.keys, counts[begin:end])
         scan(counts, starts)
         m = int(starts[-1])
     row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)

@@ -12,7 +12,6 @@ from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp
 ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
 KEYS = "uint64[::1]", "uint32[::1]"  # the types of keys
 
-NO_EDGE = -1  # all bits of a key that is none; it is sorted behind all others
 PART = 1024  # sorted keys that a warp takes
 MAX_LAST = 1024  # vertices, the last in degree order
 MOST_THREADS = 1024  # of a block
@@ -144,20 +143,19 @@ def pack_edges(u, v, rank, degrees, first32, keys, keys32, sizes):
 
 
 @cuda.jit(device=True)
-def is_new(keys, bits, e):
-    """Whether sorted key e is an edge that occurs for the first time: not NO_EDGE, no repeat."""
-    key = keys[e]
-    return upper(key, bits) != lower(key, bits) and (e == 0 or keys[e - 1] != key)
+def is_new(keys, e):
+    """Whether sorted key e is an edge that occurs for the first time."""
+    return e == 0 or keys[e - 1] != keys[e]
 
 
-@kernel(*(f"void({keys}, int64, int64[::1])" for keys in KEYS))
-def count_new(keys, bits, counts):
-    """A warp per PART sorted keys: count the edges that occur for the first time. bits: of half a key."""
+@kernel(*(f"void({keys}, int64[::1])" for keys in KEYS))
+def count_new(keys, counts):
+    """A warp per PART sorted keys: count the edges that occur for the first time."""
     lane, part = cuda.threadIdx.x & 31, cuda.grid(1) // WARP
     while part < counts.size:
         e, end, found = part * PART + lane, min((part + 1) * PART, keys.size), int64(0)
         while e < end:
-            found += is_new(keys, bits, e)
+            found += is_new(keys, e)
             e += WARP
         found = sum_of_warp(found)
         if lane == 0:
@@ -201,7 +199,7 @@ def unpack(keys, bits, first, starts, row_idx, col_of, col_ptr, degrees):
     while part < starts.size - 1:
         e, end, place = part * PART + lane, min((part + 1) * PART, keys.size), starts[part]
         while e - lane < end:
-            new = e < end and is_new(keys, bits, e)
+            new = e < end and is_new(keys, e)
             mask = cuda.ballot_sync(ALL_LANES, new)
             if e < end:
                 j, i = first + upper(keys[e], bits), first + lower(keys[e], bits)
@@ -214,7 +212,7 @@ def unpack(keys, bits, first, starts, row_idx, col_of, col_ptr, degrees):
                     while column <= j:
                         col_ptr[column] = at
                         column += 1
-                elif degrees.size > 0 and i != j:
+                elif degrees.size > 0:
                     add_repeat(degrees, repeats, j)
                     add_repeat(degrees, repeats, i)
             place += cuda.popc(mask)

@@ -211,7 +211,8 @@ def by_formula(graph, k, enumerated=None):
         found[3] = {PATH_OF_3: paths, TRIANGLE: triangles}
     if k >= 4:
         if not enumerated:
-            check_time("counting subgraphs of 4 vertices", graph, _steps_of_both)
+            steps = lambda graph: steps_of_cycles(graph, first_in_bits(graph)) + steps_of_cliques(graph, 4)  # noqa: E731
+            check_time("counting subgraphs of 4 vertices", graph, steps)
         cliques, cycles = enumerated[1:] if enumerated else (_cliques(graph, 4), count_cycles(graph))
         diamonds = sums[1] - 6 * cliques
         cycles -= diamonds + 3 * cliques
@@ -222,10 +223,6 @@ def by_formula(graph, k, enumerated=None):
         stars -= paws + 2 * diamonds + 4 * cliques
         found[4] = dict(zip(SHAPES_OF_4, (paths, stars, cycles, paws, diamonds, cliques), strict=True))
     return found
-
-
-def _steps_of_both(graph):
-    return steps_of_cycles(graph, first_in_bits(graph)) + steps_of_cliques(graph, 4)
 
 
 def _cliques_of_complement(graph, k):

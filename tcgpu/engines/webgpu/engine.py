@@ -133,7 +133,14 @@ class Engine:
         params = np.array([*words, blocks], np.uint32).tobytes()
         bound = [args[number].bound for number, _ in text.arrays]
         if len({buffer for buffer, *_ in bound}) < len(bound):
-            self.check_apart(kernel, [args[number].buffer for number, _ in text.arrays], text)
+            buffers = [args[number].buffer for number, _ in text.arrays]
+            for (number, written), buffer in zip(text.arrays, buffers, strict=True):
+                if written and buffers.count(buffer) > 1:
+                    name = kernel.py_func.__code__.co_varnames[number]
+                    raise KernelError(
+                        f"kernel {kernel.__name__} writes {name}, whose memory it has by another name, too: WebGPU "
+                        "does not allow it; give it a copy"
+                    )
         self.device.dispatch(pipeline, blocks, params, bound)
 
     def compiled(self, kernel, signature, threads, shared):
@@ -181,16 +188,6 @@ class Engine:
         if any(other != 1 for other in others):
             raise KernelError(f"kernel {kernel.__name__}: a launch has one dimension by WebGPU, not {sizes}")
         return first
-
-    def check_apart(self, kernel, buffers, text):
-        """KernelError if arrays share memory that the kernel writes."""
-        for (number, written), buffer in zip(text.arrays, buffers, strict=True):
-            if written and buffers.count(buffer) > 1:
-                name = kernel.py_func.__code__.co_varnames[number]
-                raise KernelError(
-                    f"kernel {kernel.__name__} writes {name}, whose memory it has by another name, too: WebGPU does "
-                    "not allow it; give it a copy"
-                )
 
     def blocks_at_a_time(self, kernel, threads, shared, device):
         if kernel.cooperative:

@@ -180,11 +180,6 @@ def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, 
 # --------------------------------------------------------------------------------------- how plans choose among these
 
 
-def merges_all_for_tallies(graph):
-    """Whether triangles of edges or vertices are counted fastest in degree order if all columns are merged."""
-    return isinstance(graph, DeviceGraph) and graph.order_costs.merges_for_tallies()
-
-
 def has_no_triangles(graph):
     """Whether it is known that there are no triangles."""
     if not isinstance(graph, DeviceGraph):

@@ -6,14 +6,7 @@ from tcgpu.built_in import CROWD, HEAVY, HUBS, LONG, NEAR, NEVER, SHORT, planner
 from tcgpu.engines import runtime
 from tcgpu.gpu_costs import FEW_RAW, SMALL
 from tcgpu.graph import edge_arrays
-from tcgpu.kernels import (
-    Plan,
-    check_positions,
-    check_share,
-    device_graph,
-    launch,
-    simulated,
-)
+from tcgpu.kernels import Plan, check_positions, check_share, device_graph, launch, simulated
 from tcgpu.kernels.adaptive import dense, edge_table, far, layout, look_ups, merging, tables, windows
 from tcgpu.kernels.adaptive.bit_rows import by_rows, fill_local_rows, local_kernel, local_words
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel

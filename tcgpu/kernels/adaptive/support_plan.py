@@ -28,8 +28,9 @@ from tcgpu.built_in import HUBS, LONG, NEAR
 from tcgpu.declarations import check_integer
 from tcgpu.errors import GraphError
 from tcgpu.kernels import ArrayPlan, launch, results, simulated
-from tcgpu.kernels.adaptive import bit_rows, layout, merging, tables
+from tcgpu.kernels.adaptive import bit_rows, layout, tables
 from tcgpu.kernels.adaptive import support_merges as merges
+from tcgpu.kernels.device_graph import DeviceGraph
 
 MANY = 16  # in-edges, from which on a vertex' column becomes a table
 TABLE_ROWS, LANES = 1024, 8  # of a table at a time; threads that share an in-edge
@@ -55,7 +56,8 @@ def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=None, long=LO
         words = bit_rows.local_words(graph) if words is None else check_integer("words", words, 0, 1024)
         return _merged(graph, long, words)
     if merge is None:
-        merge = (near, hubs) == (NEAR, HUBS) and merging.merges_all_for_tallies(graph)
+        usual = (near, hubs) == (NEAR, HUBS) and isinstance(graph, DeviceGraph)
+        merge = usual and graph.order_costs.merges_for_tallies()
     return _merged(graph, long, 0) if merge else _by_classes(graph, hubs)
 
 
