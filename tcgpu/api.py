@@ -304,8 +304,7 @@ def whole(graph, engine=None):
     if ENGINE == "gpu" and engine in (None, "gpu") and isinstance(graph, tuple):
         from tcgpu.kernels import device_graph
 
-        edges = edge_arrays(graph)
-        if device_graph.engine_for(edges) == "gpu":
+        if device_graph.engine_for(edges := edge_arrays(graph)) == "gpu":
             with suppress(GraphError):  # the host says what is wrong, if it is not that the GPU has no room
                 graph = device_graph.DeviceGraph.from_edges(*edges)
     return as_graph(graph)
