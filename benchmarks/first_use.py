@@ -1,11 +1,12 @@
 """What the first call of a new process takes: NetworkX's functions with the backend on, and each verb.
 
-    python benchmarks/first_use.py [--task NAME ...] [--repeats 5] [--into FOLDER]
+    python benchmarks/first_use.py [--engine cpu|gpu] [--task NAME ...] [--repeats 5] [--into FOLDER]
 
 Each row is a call in a new process:
 
     task         a function of NetworkX ("nx.triangles"), or a verb of tcgpu
-    graph        "small", of 300 vertices and 1,500 edges; or "rmat14", for which code is compiled
+    graph        "small", of 300 vertices and 1,500 edges; or "rmat14", for which code is compiled; for a GPU "rmat18",
+                 whose edges the GPU cleans
     caches       whether compiled code was on disk: "filled" or "empty"
     seconds      of the call, with all that it imports and compiles; the median of the repeats where caches are filled
     processor_s  the processor time of that
@@ -28,7 +29,7 @@ from pathlib import Path
 
 from tcgpu import measurement, records
 
-CACHES = ("TCGPU_CACHE", "NUMBA_CACHE_DIR")
+CACHES = ("TCGPU_CACHE", "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
 FUNCTIONS = ("triangles", "clustering", "transitivity", "generalized_degree", "all_triangles", "square_clustering",
              "triadic_census")  # fmt: skip
 VERBS = {
@@ -44,6 +45,7 @@ VERBS = {
     "reduce_triangles": "tcgpu.reduce_triangles(graph, lambda u, v, w: 1)",
     "read": "tcgpu.read(path)",
 }
+ON_CPU = "reduce_triangles", "read"  # also where there is a GPU
 OF_NETWORKX = """
 import networkx as nx
 nx.config.warnings_to_ignore.add("cache")
@@ -99,14 +101,20 @@ def of_networkx(name, repeats):
 
 def of_verb(name, graph, edges):
     """The row of a verb whose code is not on disk yet. edges: an array (2, m)."""
+    (row,) = of_verb_again(name, graph, edges, "cpu", ("empty",))
+    return row
+
+
+def of_verb_again(name, graph, edges, engine, caches=("empty", "filled")):
+    """The rows of processes that use the same caches, one after the other."""
     import numpy as np
 
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder, "edges.npy"), edges)
         np.savetxt(Path(folder, "edges.txt"), edges.T, fmt="%d")
-        found = run(OF_VERB.format(call=VERBS[name]), Path(folder, "caches"), folder)
-    about = {"task": name, "graph": graph, "edges": edges.shape[1], "caches": "empty", "engine": "cpu"}
-    return about | found | {"networkx_s": "", "ratio": ""}
+        ran = [run(OF_VERB.format(call=VERBS[name]), Path(folder, "caches"), folder) for _ in caches]
+    about = {"task": name, "graph": graph, "edges": edges.shape[1], "networkx_s": "", "ratio": ""}
+    return [{"caches": each, "engine": engine} | about | found for each, found in zip(caches, ran, strict=True)]
 
 
 def main():
@@ -116,6 +124,7 @@ def main():
     import tcgpu
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--engine", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--task", action="append", metavar="NAME", help="part of a task's name; may be repeated")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--into", type=Path, help="folder for the record")
@@ -124,13 +133,18 @@ def main():
     graphs = {"small": small, "rmat14": np.array(tcgpu.generate.rmat(14, 8, seed=1).edges())}
     tasks = [(f"nx.{name}", of_networkx, (name, arguments.repeats)) for name in FUNCTIONS]
     tasks += [(name, of_verb, (name, *graph)) for graph in graphs.items() for name in VERBS]
-    machine, rows = measurement.machine("cpu"), []
+    if arguments.engine == "gpu":
+        edges = np.array(tcgpu.generate.rmat(18, 12, seed=1).edges())
+        tasks = [(name, of_verb_again, (name, "rmat18", edges, "gpu")) for name in VERBS if name not in ON_CPU]
+    machine, rows = measurement.machine(arguments.engine), []
     for name, measure, given in tasks:
         if arguments.task and not any(part in name for part in arguments.task):
             continue
-        row = {key: round(value, 4) if isinstance(value, float) else value for key, value in measure(*given).items()}
-        print(*(f"{key} {row[key]}" for key in row if key not in ("edges", "caches")), flush=True)
-        rows.append(row | machine)
+        found = measure(*given)
+        for row in found if isinstance(found, list) else [found]:
+            row = {key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()}
+            print(*(f"{key} {row[key]}" for key in row if key != "edges"), flush=True)
+            rows.append(row | machine)
     if arguments.into:
         records.Rows(rows).write_csv(arguments.into / records.record_path("first-use", rows).name)
 

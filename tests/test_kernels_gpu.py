@@ -1,6 +1,7 @@
 """Every kernel on a real GPU: the native engine's counts, at any shape; timing, memory and facts of `runtime`."""
 
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -10,6 +11,7 @@ from kernel_shapes import MOST_EDGES, settings, small_graphs, well_known
 import tcgpu
 from tcgpu import Graph, GraphError, cpu
 from tcgpu.engines import runtime
+from tcgpu.kernels import device_graph
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.report import column_block, naive
 from tcgpu.registry import METHODS
@@ -25,6 +27,26 @@ def large():
     n = 200_000
     u = (n * rng.random(4_000_000) ** 3).astype(np.int64)
     return Graph.from_edges(u, rng.integers(0, n, u.size), n)
+
+
+@pytest.mark.parametrize(
+    "verb", [tcgpu.motifs, partial(tcgpu.cliques, k=4), tcgpu.clustering, tcgpu.transitivity, tcgpu.similarity]
+)
+def test_many_raw_edges_are_cleaned_on_the_gpu(verb, monkeypatch):
+    """With loops and repeats; what is no graph is refused in the words of the host."""
+    u, v = np.random.default_rng(3).integers(0, 9_000, (2, device_graph.MANY_EDGES + 9))
+    made = []
+    clean = device_graph.DeviceGraph.from_edges
+    monkeypatch.setattr(device_graph.DeviceGraph, "from_edges", lambda *edges: made.append(edges) or clean(*edges))
+    found, expected = verb((u, v)), verb((u, v), engine="cpu")
+    assert np.array_equal(found, expected) if isinstance(found, np.ndarray) else found == expected
+    assert len(made) == 1
+    said = []
+    for engine in (None, "cpu"):
+        with pytest.raises(GraphError) as error:
+            verb((u, v, 8_000), engine=engine)
+        said.append(str(error.value))
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("name, graph", small_graphs().items())

@@ -30,6 +30,16 @@ GRAPHS = {
 }
 
 
+def test_long_columns_cost_in_each_way(processor):
+    """A count that merges them searches: where that cost nothing, dense graphs were merged."""
+    graph = generate.random(3000, 1 << 21, seed=1)
+    with processor.instead_of_the_simulator():
+        costs = DeviceGraph.from_graph(graph).order_costs
+    assert costs.sums["searched by degree"] > 2 * costs.sums["merged by degree"] > 0
+    assert costs.degree_ns < costs.natural_ns[0] < costs.merged_ns
+    assert not costs.merges() and costs.suits_tiles()
+
+
 def merges(column, row, long):
     """(rows merged, steps of searches) of each nonzero, whose columns have `column` and `row` rows."""
     behind = column // 2

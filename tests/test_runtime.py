@@ -133,6 +133,22 @@ def test_device_arrays_are_created_filled_and_read(fill):
     runtime.refill(runtime.device_array(0, np.int32, 0), 0)
 
 
+def test_arrays_made_at_once_are_as_long_and_filled_as_those_made_alone():
+    created = {
+        "zeros": (5, np.int64, 0), "any": (3, np.int32, None), "none": (0, np.int64, 0), "ones": (7, np.uint8, -1),
+        "more": (700, np.uint32, 0), "all": (9, np.int64, -1),
+    }  # fmt: skip
+    for large in ({}, {"large": (1 << 28, np.uint8, None)}):  # with which each has memory of its own
+        made = runtime.device_arrays(created | large)
+        for name, (length, dtype, fill) in created.items():
+            assert made[name].shape == (length,) and made[name].dtype == dtype
+            if fill is not None:
+                assert set(runtime.to_host(made[name]).astype(np.int64)) <= {np.int64(fill).astype(dtype)}
+        made["any"][:] = 7
+        runtime.refill(made["zeros"], -1)
+        assert not runtime.to_host(made["more"]).any() and set(runtime.to_host(made["all"])) == {-1}
+
+
 def test_a_device_array_is_a_copy():
     array = np.arange(4)
     there = runtime.to_device(array)

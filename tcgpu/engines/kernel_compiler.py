@@ -132,7 +132,7 @@ def _say_once(text):
 
 # ------------------------------------------------------------------------------------------------- in other processes
 
-MOST_PROCESSES = 8
+MOST_PROCESSES = 12
 PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.compile_named(sys.argv[1:])"
 
 _under_way = {}  # the file of a kernel -> the process that compiles it
@@ -153,7 +153,7 @@ def compile_others(path, signature, capability):
                 file = path_of(kernel.py_func, kernel.signatures[number], capability, kernel.most_threads)
                 if file != path and not file.exists():
                     missing[file] = f"{name}:{number}"
-    processes = min(MOST_PROCESSES, os.cpu_count() // 2, len(missing) // 2)
+    processes = min(MOST_PROCESSES, os.cpu_count() * 3 // 4, len(missing) // 2)
     if processes < 2 or not writable(folder()):
         return
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)}
