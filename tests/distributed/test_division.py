@@ -22,6 +22,7 @@ from tcgpu import Graph, GraphError, WorkerLost, cpu, generate
 from tcgpu.distributed import divided, division, executors, groups
 from tcgpu.distributed.executors import Workers
 from tcgpu.engines import runtime
+from tcgpu.engines.facts import OutOfMemory
 from tcgpu.insight.faults import check_launch
 from tcgpu.kernels import own_columns
 from tcgpu.kernels import run as division_run
@@ -490,7 +491,7 @@ def test_each_gpu_gets_a_part_of_raw_edges_while_they_are_counted(size, monkeypa
 def test_raw_edges_that_a_gpu_has_no_room_for_are_refused(monkeypatch):
     def upload(array):
         if array[0]:
-            raise runtime.OutOfMemory("no room")
+            raise OutOfMemory("no room")
         return array
 
     monkeypatch.setattr(runtime, "to_device", upload)
