@@ -15,7 +15,7 @@ Each row is a call in a new process:
     compiler     whether Numba was imported: "imported" or "not imported"
     says         what it wrote to stderr
 
-Written to first-use-MACHINE.csv in the folder.
+Written to first-use-MACHINE.csv in the folder, after each task.
 """
 
 import argparse
@@ -145,8 +145,8 @@ def main():
             row = {key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()}
             print(*(f"{key} {row[key]}" for key in row if key != "edges"), flush=True)
             rows.append(row | machine)
-    if arguments.into:
-        records.Rows(rows).write_csv(arguments.into / records.record_path("first-use", rows).name)
+        if arguments.into:
+            records.Rows(rows).write_csv(arguments.into / records.record_path("first-use", rows).name)
 
 
 if __name__ == "__main__":
