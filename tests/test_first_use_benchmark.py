@@ -64,3 +64,13 @@ def test_each_first_use_that_compiles_says_so(record):
 
 def test_each_first_use_takes_at_most_five_seconds(record):
     assert max(row["seconds"] for row in record) <= 5
+
+
+def test_first_uses_on_a_gpu_say_that_they_compile_and_the_next_ones_wait_for_nothing(root):
+    rows = Rows.read_csv(root / "data/measured/first-use-nvidia-h200.csv")
+    by_caches = {caches: [row for row in rows if row["caches"] == caches] for caches in ("empty", "filled")}
+    assert [row["task"] for row in by_caches["empty"]] == [row["task"] for row in by_caches["filled"]] and len(
+        rows
+    ) == 18
+    assert all(row["says"].startswith("compiling ") for row in by_caches["empty"])
+    assert all(row["says"] == "" and row["seconds"] < 2 for row in by_caches["filled"])
