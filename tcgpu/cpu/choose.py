@@ -74,14 +74,16 @@ def _new_design_name(graph, max_hubs):
     if graph.max_column <= costs.SHORTEST:
         return "short", graph.n
     short = graph.max_column <= costs.SHORT_COLUMN
-    rows = graph.row_idx[sample_of_edges(graph)]
+    edges = sample_of_edges(graph)
+    rows = graph.row_idx[edges]
     lengths = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
     base = graph.n if short else first_hub(graph, graph.n - rows, lengths, graph.max_column, max_hubs)
     most_words = min(costs.DENSE_WORDS[0], costs.DENSE_WORDS[1] * lengths.mean()) if base == graph.n else 0
     if graph.nonzeros_per_column >= costs.WORDS_COLUMN and not short:
         most_words = costs.WORDS_PER_NONZERO
     if graph.n > hub_limit(graph, max_hubs) and words_per_nonzero(graph) < most_words:
-        if _are_near(graph) or base == graph.n and max_hubs == MAX_HUBS and _are_cached(graph):
+        near = graph.m < costs.NEIGHBOURS or np.median(graph.col_ptr[rows + 1] - edges) < costs.NEIGHBOURS
+        if near or base == graph.n and max_hubs == MAX_HUBS and _are_cached(graph):
             return "words", graph.n
     return ("short" if short else "hubs"), base
 
@@ -116,12 +118,6 @@ def _words_of_all(graph):
 def _are_cached(graph):
     """Whether the words of all columns are packed at once, and stay in the caches."""
     return graph.m <= MOST_PACKED and graph.m * _words_of_all(graph) <= costs.CACHED_WORDS
-
-
-def _are_near(graph):
-    """Whether most edges (u, v) have at most costs.NEIGHBOURS nonzeros up to the end of v's column."""
-    edges = sample_of_edges(graph)
-    return graph.m < costs.NEIGHBOURS or np.median(graph.col_ptr[graph.row_idx[edges] + 1] - edges) < costs.NEIGHBOURS
 
 
 def sample_of_edges(graph):

@@ -184,13 +184,11 @@ def sampled(graph, sample=SAMPLE, work=None):
     positions = np.arange(step // 2, graph.m, step)
     rows = graph.row_idx[positions]
     columns = np.searchsorted(graph.col_ptr, positions, side="right") - 1
-    each = (work or _look_ups)(graph, positions, rows, columns)
+    if work:
+        each = work(graph, positions, rows, columns)
+    else:  # the look-ups of the shorter column in the longer one
+        each = EDGE + np.minimum(*(graph.col_ptr[ends + 1] - graph.col_ptr[ends] for ends in (rows, columns)))
     return positions - step // 2, rows, columns, step * each.astype(np.float64)
-
-
-def _look_ups(graph, positions, rows, columns):
-    """The work of single edges: the look-ups of the shorter column in the longer one."""
-    return EDGE + np.minimum(*(graph.col_ptr[ends + 1] - graph.col_ptr[ends] for ends in (rows, columns)))
 
 
 def _merged(graph, cuts, max_bytes):

@@ -125,8 +125,8 @@ class TrussRun(Run):
         _, self.listing, self.walk = plan.steps  # of the plan of `support`
 
     def launch(self):
-        super().launch()  # counts the first supports
-        self.rounds, k, left = 0, self.k or 3, self.graph.m
+        self.count_supports()
+        k, left = self.k or 3, self.graph.m
         while left:
             weak, lowest, columns = self.mark(k)
             if weak:
@@ -137,6 +137,11 @@ class TrussRun(Run):
                 break
             if settled:
                 k = lowest + 3
+
+    def count_supports(self):
+        """Count the first supports."""
+        self.rounds = 0
+        super().launch()
 
     def mark(self, k):
         """Mark the weak nonzeros for k, and list the affected columns.
