@@ -17,7 +17,7 @@ import numpy as np
 
 from tcgpu.declarations import check_integer
 from tcgpu.engines.choice import ENGINE, Engine
-from tcgpu.errors import GraphError, MethodError, roomy
+from tcgpu.errors import MethodError, roomy
 from tcgpu.graph import Order, as_graph, edge_arrays
 from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, METHODS, Method, check_engine, choose, choose_for_edges, on_engine, triangles_plan
@@ -298,14 +298,14 @@ def opened(graph):
     return formats.read(graph, progress=False)  # inside of a verb's own bar
 
 
-def whole(graph, engine=None):
-    """`opened`, as a Graph. A GPU cleans many raw edges, if there is one and no other engine is named."""
+def whole(graph, engine=None, method=None):
+    """`opened`, as a Graph. A GPU cleans many raw edges, if there is one and no method or other engine is named."""
     graph = opened(graph)
-    if ENGINE == "gpu" and engine in (None, "gpu") and isinstance(graph, tuple):
+    if ENGINE == "gpu" and engine in (None, "gpu") and method is None and isinstance(graph, tuple):
         from tcgpu.kernels import device_graph
 
-        if device_graph.engine_for(edges := edge_arrays(graph)) == "gpu":
-            with suppress(GraphError):  # the host says what is wrong, if it is not that the GPU has no room
+        with suppress(TypeError, ValueError):  # the host says what is wrong, if it is not that the GPU has no room
+            if device_graph.engine_for(edges := edge_arrays(graph)) == "gpu":
                 graph = device_graph.DeviceGraph.from_edges(*edges)
     return as_graph(graph)
 

@@ -42,7 +42,7 @@ def clustering(
         float64, one number a vertex, or for each of `nodes`; 0 where a vertex has fewer than two neighbours.
     """
     if weights is None and not directed:
-        graph = whole(graph, options["engine"])
+        graph = whole(graph, options["engine"], options["method"])
         pairs = neighbour_pairs(graph)
         chosen = pairs if nodes is None else pairs[checked_vertices(graph, nodes)]
         return shares(triangles(graph, nodes, **options), chosen)
@@ -66,7 +66,7 @@ def average_clustering(
 @roomy
 def transitivity(graph: Any, **options: Any) -> float:
     """Compute three times the triangles over the paths of two edges; 0 without them. Options as in `tcgpu.count`."""
-    graph = whole(graph, options.get("engine"))
+    graph = whole(graph, options.get("engine"), options.get("method"))
     paths = sum_exactly(neighbour_pairs(graph))
     return 3 * count(graph, **options) / paths if paths else 0.0
 
@@ -95,7 +95,7 @@ def similarity(
     """
     if kind not in KINDS:
         raise GraphError(unknown("kind", kind, KINDS))
-    graph = whole(graph, options["engine"])
+    graph = whole(graph, options["engine"] if pairs is None else "cpu", options["method"])
     if pairs is None:
         (a, b), common = graph.edges(), support(graph, **options)
     else:

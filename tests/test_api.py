@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import EngineError, MethodError
+from tcgpu import EngineError, Graph, GraphError, MethodError, api
+from tcgpu.engines import runtime
+from tcgpu.kernels import device_graph
 
 KITE = [(0, 1), (1, 2), (2, 0), (2, 3)]
 VERBS = (
@@ -69,3 +71,56 @@ def test_what_a_verb_does_not_have_is_refused_by_name(call, error, words):
 def test_a_truss_may_name_its_method():
     assert tcgpu.truss_numbers(KITE, method="cpu").tolist() == [3, 3, 3, 2]
     assert tcgpu.truss_numbers(KITE, method="k_truss", engine="sim").tolist() == [3, 3, 3, 2]
+
+
+RAW = np.random.default_rng(3).integers(0, 40, (2, 500))
+NO_GRAPHS = {
+    "a number too high": (*RAW, 30),
+    "numbers": (1, 2),
+    "nothing": (None, None),
+    "names": 2 * (np.full(500, "name"),),
+    "objects": 2 * (RAW[0].astype(object),),
+}
+
+
+@pytest.fixture
+def cleaned(monkeypatch):
+    """Where there is a GPU: the raw edges that it is given to clean."""
+    found, clean = [], device_graph.DeviceGraph.from_edges
+    monkeypatch.setattr(api, "ENGINE", "gpu")
+    monkeypatch.setattr(device_graph, "engine_for", lambda edges: len(edges[0]) and "gpu")
+    monkeypatch.setattr(device_graph.DeviceGraph, "from_edges", lambda *edges: found.append(edges) or clean(*edges))
+    with runtime.using("sim"):
+        yield found
+
+
+def test_raw_edges_become_the_same_graph_on_a_gpu(cleaned):
+    expected = Graph.from_edges(*RAW)
+    for named in ({}, {"engine": "cpu"}, {"engine": "sim"}, {"method": "cpu"}):
+        found = api.whole(tuple(RAW), **named)
+        assert np.array_equal(found.col_ptr, expected.col_ptr) and np.array_equal(found.row_idx, expected.row_idx)
+        assert found.labels is None and len(cleaned) == 1
+
+
+@pytest.mark.parametrize("given", NO_GRAPHS.values(), ids=NO_GRAPHS)
+def test_what_is_no_graph_is_refused_in_the_words_of_the_host(given, cleaned):
+    said = []
+    for engine in (None, "cpu"):
+        with pytest.raises(GraphError) as error:
+            api.whole(given, engine)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tcgpu.clustering(tuple(RAW), method="cpu"), lambda: tcgpu.transitivity(tuple(RAW), method="cpu"),
+        lambda: tcgpu.similarity(tuple(RAW), method="cpu"), lambda: tcgpu.similarity(tuple(RAW), pairs=tuple(RAW[:, :9])),
+        lambda: tcgpu.reduce_triangles(tuple(RAW), lambda u, v, w: 1), lambda: tcgpu.motifs(tuple(RAW), "vertex"),
+        lambda: tcgpu.count_subgraphs(tuple(RAW), 4, "connected"),
+    ],
+)  # fmt: skip
+def test_what_the_cpu_counts_it_cleans(call, cleaned):
+    call()
+    assert not cleaned

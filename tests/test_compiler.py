@@ -38,6 +38,7 @@ def writes_numbers(out):
 def folder(tmp_path, monkeypatch):
     """An empty folder for compiled kernels."""
     monkeypatch.setenv("TCGPU_CACHE", os.fspath(tmp_path))
+    monkeypatch.setattr(kernel_compiler, "MOST_PROCESSES", 0)
     return tmp_path / "kernels"
 
 
@@ -202,9 +203,10 @@ def image_of(kernel):
 
 
 @pytest.fixture
-def four_cores(monkeypatch):
-    """A machine of four cores, and the kernels of the only module that is loaded."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+def many_cores(monkeypatch):
+    """A machine of eight cores, and the kernels of the only module that is loaded."""
+    monkeypatch.setattr(kernel_compiler, "MOST_PROCESSES", 12)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setattr(kernel_compiler, "_under_way", {})
     monkeypatch.setattr(kernel_compiler, "_seen", set())
     kernels = [value for value in vars(merging).values() if isinstance(value, runtime.Kernel)]
@@ -213,36 +215,53 @@ def four_cores(monkeypatch):
     return kernels
 
 
-def test_other_processes_compile_what_is_loaded_and_not_cached(folder, four_cores, compilations):
-    assert len(four_cores) == 6
-    image_of(four_cores[0])
+def test_other_processes_compile_what_is_loaded_and_not_cached(folder, many_cores, compilations):
+    assert len(many_cores) == 6
+    image_of(many_cores[0])
     assert len(set(kernel_compiler._under_way.values())) == 2 and len(kernel_compiler._under_way) == 5
-    assert all(kernel.__name__ in image_of(kernel).entry for kernel in four_cores)
-    assert compilations == [four_cores[0].__name__], "this process compiles the first one alone"
+    assert all(kernel.__name__ in image_of(kernel).entry for kernel in many_cores)
+    assert compilations == [many_cores[0].__name__], "this process compiles the first one alone"
     for forgotten in (kernel_compiler._under_way, kernel_compiler._seen):
         forgotten.clear()
     image_of(find_extent)
     assert not kernel_compiler._under_way, "all of them are kept"
 
 
-def test_what_another_process_fails_to_compile_is_compiled_here(folder, four_cores, compilations, monkeypatch):
+def test_what_another_process_fails_to_compile_is_compiled_here(folder, many_cores, compilations, monkeypatch):
     monkeypatch.setattr(kernel_compiler, "PROGRAM", "raise SystemExit(1)")
-    assert len([image_of(kernel) for kernel in four_cores]) == len(compilations) == 6
+    assert len([image_of(kernel) for kernel in many_cores]) == len(compilations) == 6
     assert len(kernel_compiler._under_way) == 5
 
 
-@pytest.mark.parametrize("cores, kernels", [(4, 4), (2, 6)])
-def test_no_process_is_started_for_few_kernels_or_on_few_cores(cores, kernels, folder, four_cores, monkeypatch):
+@pytest.mark.parametrize("cores, kernels", [(8, 4), (4, 6)])
+def test_no_process_is_started_for_few_kernels_or_on_few_cores(cores, kernels, folder, many_cores, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     del kernel_compiler._loaded_kernels()[kernels:]
-    image_of(four_cores[0])
+    image_of(many_cores[0])
     assert not kernel_compiler._under_way
 
 
-def test_no_process_is_started_if_its_result_cannot_be_cached(folder, four_cores):
+def test_threads_that_miss_kernels_together_start_processes_once(folder, many_cores, monkeypatch):
+    started = []
+    monkeypatch.setattr(kernel_compiler.subprocess, "Popen", lambda command, **how: started.append(command) or Ended())
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(image_of, many_cores[:4]))
+    assert len(started) == 2
+
+
+class Ended:
+    """A process that has ended and compiled nothing."""
+
+    def poll(self):
+        return 1
+
+    kill = poll
+
+
+def test_no_process_is_started_if_its_result_cannot_be_cached(folder, many_cores):
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("a file where the folder would be")
-    image_of(four_cores[0])
+    image_of(many_cores[0])
     assert not kernel_compiler._under_way
 
 

@@ -41,12 +41,13 @@ def test_many_raw_edges_are_cleaned_on_the_gpu(verb, monkeypatch):
     found, expected = verb((u, v)), verb((u, v), engine="cpu")
     assert np.array_equal(found, expected) if isinstance(found, np.ndarray) else found == expected
     assert len(made) == 1
-    said = []
-    for engine in (None, "cpu"):
-        with pytest.raises(GraphError) as error:
-            verb((u, v, 8_000), engine=engine)
-        said.append(str(error.value))
-    assert said[0] == said[1]
+    for given in ((u, v, 8_000), (1, 2), (None, None), 2 * (np.full(u.size, "name"),), 2 * (u.astype(object),)):
+        said = []
+        for engine in (None, "cpu"):
+            with pytest.raises(GraphError) as error:
+                verb(given, engine=engine)
+            said.append(str(error.value))
+        assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("name, graph", small_graphs().items())

@@ -83,7 +83,8 @@ def _new_design_name(graph, max_hubs):
         most_words = costs.WORDS_PER_NONZERO
     if graph.n > hub_limit(graph, max_hubs) and words_per_nonzero(graph) < most_words:
         near = graph.m < costs.NEIGHBOURS or np.median(graph.col_ptr[rows + 1] - edges) < costs.NEIGHBOURS
-        if near or base == graph.n and max_hubs == MAX_HUBS and _are_cached(graph):
+        packed = graph.m <= MOST_PACKED and base == graph.n and max_hubs == MAX_HUBS  # all words at once
+        if near or packed and graph.m * _words_of_all(graph) <= costs.CACHED_WORDS:
             return "words", graph.n
     return ("short" if short else "hubs"), base
 
@@ -113,11 +114,6 @@ def _words_of_all(graph):
     first = np.linspace(0, graph.m - rows, SAMPLES).astype(np.int64)
     words = np.lib.stride_tricks.sliding_window_view(graph.row_idx, rows)[first] >> 6
     return np.count_nonzero(np.diff(words)) / (SAMPLES * max(rows - 1, 1))
-
-
-def _are_cached(graph):
-    """Whether the words of all columns are packed at once, and stay in the caches."""
-    return graph.m <= MOST_PACKED and graph.m * _words_of_all(graph) <= costs.CACHED_WORDS
 
 
 def sample_of_edges(graph):

@@ -28,7 +28,7 @@ from tcgpu.distributed.journal import count_parts
 from tcgpu.engines import runtime
 from tcgpu.engines.staging import Feeder, Load
 from tcgpu.errors import GraphError
-from tcgpu.kernels import simulated
+from tcgpu.kernels import NO_ROOM, simulated
 from tcgpu.kernels.tricore import warp_search
 
 MARGIN = 1 << 16  # bytes of the device that are left free: allocations are rounded up
@@ -151,12 +151,11 @@ def _in_pieces(graph, part, work):
         try:
             with closing(streaming.pieces(part)) as pieces:
                 return [work(*each) for each in pieces]
-        except MemoryError:
-            limit = streaming.limit // 2
-            forget()
-        except BaseException:
+        except BaseException as error:
             forget()  # its columns may be incomplete
-            raise
+            if type(error).__name__ not in NO_ROOM:
+                raise
+            limit = streaming.limit // 2
 
 
 # ------------------------------------------------------------------------------------------------------------- layout

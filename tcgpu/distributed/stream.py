@@ -49,7 +49,7 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
         graph = graph.ordered(order or chosen.order)
     with registry.on_engine(chosen, engine, max_seconds):
         if chosen.engines == ("cpu",):
-            counted = lambda parts: (count_part(graph, part, method="cpu") for part in parts if not part.empty)  # noqa: E731
+            counted = lambda some: (count_part(graph, each, method="cpu") for each in some if not each.empty)  # noqa: E731
             return count_parts(graph, native_parts(graph, limit), counted, resume, progress)
         return Streaming(graph, limit, **knobs).count(resume, progress)
 

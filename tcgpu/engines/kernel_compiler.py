@@ -59,7 +59,8 @@ def image(function, signature, capability, most_threads=None):
     found = _read(path)
     if found is None:
         say_compiling()
-        compile_others(path, signature, capability)
+        with _lock:
+            compile_others(path, signature, capability)
     if found is None and path in _under_way:  # in another process
         process = _under_way[path]
         while not path.exists() and process.poll() is None:
@@ -132,29 +133,31 @@ def _say_once(text):
 
 # ------------------------------------------------------------------------------------------------- in other processes
 
-MOST_PROCESSES = 12
+LEAST_CORES, MOST_PROCESSES = 6, 12  # on fewer cores it takes no longer if each process compiles what it needs
 PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.compile_named(sys.argv[1:])"
 
 _under_way = {}  # the file of a kernel -> the process that compiles it
-_seen = set()  # names of the kernels that `compile_others` has found before
+_seen = set()  # what `compile_others` has found before: names like module:kernel:number of the signature
 
 
 def compile_others(path, signature, capability):
-    """Start processes that compile all other kernels of the modules that are loaded, unless there are few, or cores.
+    """Start processes that compile all other kernels of the modules that are loaded, unless few are missing: a verb is
+    about to need many of them. `image` waits for one that is being compiled.
 
-    A verb is about to need many of them. path, signature: of the kernel that is missing, by whose types those of the
-    ends of raw edges are known.
+    path, signature: of the kernel that is missing, by whose types those of the ends of raw edges are known.
     """
+    if os.cpu_count() < LEAST_CORES or not writable(folder()):
+        return
     missing = {}
     for name, kernel in _loaded_kernels():
-        if name not in _seen:
-            _seen.add(name)
-            for number in _needed(kernel.signatures, signature):
+        for number in _needed(kernel.signatures, signature):
+            if (each := f"{name}:{number}") not in _seen:
+                _seen.add(each)
                 file = path_of(kernel.py_func, kernel.signatures[number], capability, kernel.most_threads)
                 if file != path and not file.exists():
-                    missing[file] = f"{name}:{number}"
+                    missing[file] = each
     processes = min(MOST_PROCESSES, os.cpu_count() * 3 // 4, len(missing) // 2)
-    if processes < 2 or not writable(folder()):
+    if processes < 2:
         return
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)}
     for number in range(processes):

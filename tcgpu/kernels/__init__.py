@@ -28,6 +28,7 @@ from tcgpu.progress import each_part
 
 MOST_SHARED = 227 << 10  # bytes of a block, on a GPU of compute capability 9.0
 BLOCKS, THREADS = 2112, 256  # of a launch by `run`: blocks at most, and the threads of each
+NO_ROOM = "OutOfMemory", "OutOfMemoryError"  # on a device: the names of our exception and of CuPy's
 MAX_EDGES = 2**32 - 2**13  # a 32-bit position runs past the last edge, by up to four times 1024 threads
 
 
@@ -289,16 +290,13 @@ def elsewhere():
 
 @contextmanager
 def fitting(what):
-    """Raise GraphError, with the alternatives, where the device has no memory left for `what`: a method, columns.
-
-    Our own code, CuPy and the driver each have an exception for this.
-    """
+    """Raise GraphError, with the alternatives, where the device has no memory left for `what`: a method, columns."""
     try:
         yield
     except TcgpuError:  # its message names the alternatives already
         raise
     except Exception as error:
-        if type(error).__name__ not in ("OutOfMemory", "OutOfMemoryError") and "OUT_OF_MEMORY" not in str(error):
+        if type(error).__name__ not in NO_ROOM and "OUT_OF_MEMORY" not in str(error):
             raise
         raise GraphError(
             f"{what} does not fit this device, which has {runtime.memory_free():,} bytes free: {elsewhere()}"

@@ -71,7 +71,7 @@ def reduce_triangles(
     check_only("reduce_triangles", {"cpu"}, (*CUDA, "cpu"), options)
     engine, order = options["engine"], options["order"] or "auto"
     choose("cpu", engine if options["method"] else None, order)
-    graph = whole(graph, engine)
+    graph = whole(graph, engine or "cpu")
     with underway(options["progress"], f"reducing triangles of {graph.m:,} edges"):
         if engine not in CUDA:
             return reductions.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, order)

@@ -165,10 +165,11 @@ def plan(graph, at_edges=False):
     of_edges = xp.arange(graph.m) + (smaller - xp.asarray(graph.col_ptr)[:-1])[col_of]  # paths x, v, u over (x, v)
     paths = xp.bincount(xp.asarray(graph.row_idx), of_edges, graph.n) if graph.m else xp.zeros(graph.n)
     fewer, vertices = xp.sort(-paths), xp.argsort(-paths).astype(np.int32)
-    stop = int(xp.searchsorted(fewer, -1))  # of `paths`, so many are more than 1
+    cuts = xp.searchsorted(fewer, xp.asarray([-1, *(-most for most, *_ in CLASSES)], fewer.dtype))
+    stop, *starts = cuts.tolist()  # how many of `paths` are more than 1, and more than each class has at most
     steps, visits = [], 0
-    for most, team, width, threads in CLASSES:
-        slots, start = 2 * most, int(xp.searchsorted(fewer, -most))
+    for start, (most, team, width, threads) in zip(starts, CLASSES, strict=True):
+        slots = 2 * most
         shared = 4 * (slots + slots) * threads // team
         if start < stop and shared <= device.shared_per_block:
             of_class = {"team": team, "width": width, "slots": slots, "first": -1, "start": start, "stop": stop}

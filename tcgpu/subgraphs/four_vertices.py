@@ -92,7 +92,7 @@ def motifs(
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
     check_engine("motifs", engine, (*CUDA, "cpu"))
-    graph = whole(graph, engine)
+    graph = whole(graph, engine if per == "graph" else engine or "cpu")
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
     title = f"counting motifs of {graph.m:,} edges"

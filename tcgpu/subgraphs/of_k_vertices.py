@@ -98,7 +98,7 @@ def count_subgraphs(
     if method != "levels":
         engines = ENGINES if kind == "clique" and method is None else ("cpu",)
         check_engine(f"count_subgraphs of kind {kind!r}", engine, engines)
-    graph = whole(graph, engine)
+    graph = whole(graph, engine if kind == "clique" else "cpu", method)
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise GraphError(f"k is a whole number of at least 1, not {k!r}")
     if k > MOST_VERTICES[kind]:
@@ -211,7 +211,7 @@ def by_formula(graph, k, enumerated=None):
         found[3] = {PATH_OF_3: paths, TRIANGLE: triangles}
     if k >= 4:
         if not enumerated:
-            steps = lambda graph: steps_of_cycles(graph, first_in_bits(graph)) + steps_of_cliques(graph, 4)  # noqa: E731
+            steps = lambda made: steps_of_cycles(made, first_in_bits(made)) + steps_of_cliques(made, 4)  # noqa: E731
             check_time("counting subgraphs of 4 vertices", graph, steps)
         cliques, cycles = enumerated[1:] if enumerated else (_cliques(graph, 4), count_cycles(graph))
         diamonds = sums[1] - 6 * cliques
