@@ -116,7 +116,8 @@ def test_what_is_no_graph_is_refused_in_the_words_of_the_host(given, cleaned):
     "call",
     [
         lambda: tcgpu.clustering(tuple(RAW), method="cpu"), lambda: tcgpu.transitivity(tuple(RAW), method="cpu"),
-        lambda: tcgpu.similarity(tuple(RAW), method="cpu"), lambda: tcgpu.similarity(tuple(RAW), pairs=tuple(RAW[:, :9])),
+        lambda: tcgpu.similarity(tuple(RAW), method="cpu"),
+        lambda: tcgpu.similarity(tuple(RAW), pairs=tuple(RAW[:, :9])),
         lambda: tcgpu.reduce_triangles(tuple(RAW), lambda u, v, w: 1), lambda: tcgpu.motifs(tuple(RAW), "vertex"),
         lambda: tcgpu.count_subgraphs(tuple(RAW), 4, "connected"),
     ],
