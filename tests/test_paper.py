@@ -54,11 +54,14 @@ def said_of_gpus():
 def said_of_cpus(root):
     raw = {(row["graph"], row["program"]): row["raw_s"] for row in of_cpu(root, "threads")}
     graphs = {graph for graph, _ in raw}
-    gap, gktc = (sorted(raw[graph, name] / raw[graph, "tcgpu"] for graph in graphs) for name in ("GAP", "gktc"))
-    assert len(graphs) == 5
+    gap, gktc = (
+        sorted(raw[graph, name] / raw[graph, "tcgpu"] for graph in graphs if (graph, name) in raw)
+        for name in ("GAP", "gktc")
+    )
+    assert (len(gap), len(gktc)) == (6, 5)
     yield "With 16 threads of a CPU, from raw edges to the count"
-    yield f"took {gap[0]:.1f} to {gap[-1]:.0f} times as long on five graphs"
-    yield f"that of Karypis' group {gktc[0]:.1f} to {gktc[-1]:.1f} times"
+    yield f"took {gap[0]:.1f} to {gap[-1]:.0f} times as long on six graphs"
+    yield f"that of Karypis' group {gktc[0]:.1f} to {gktc[-1]:.1f} times on five"
     backend = of_cpu(root, "networkx")
     assert len(backend) == 8 and {row["nodes"] for row in backend} == {5000}
     ratios = [row["ratio"] for row in backend]
