@@ -241,13 +241,13 @@ def test_a_count_that_is_not_ours_is_refused(reproduce, sound, monkeypatch):
 def test_a_contributed_record_is_found_beside_ours_and_never_in_place_of_it(tmp_path, monkeypatch, sound):
     (tmp_path / "measured").mkdir()
     own = Rows([{"engine": "gpu", "gpu_name": "GPU Y", "date": "2020-01-01", "edges": 1}])
-    own.write_csv(tmp_path / "measured" / "sweep-y.csv")
+    own.write_csv(tmp_path / "measured" / "lengths-y.csv")
     sound.write_csv(tmp_path / "reproduced" / "gpu-x.csv")
     Rows(row | {"gpu_name": "GPU Y"} for row in sound).write_csv(tmp_path / "reproduced" / "gpu-y.csv")
     monkeypatch.setattr(records, "data_path", lambda *parts: tmp_path.joinpath(*parts))
-    found = records.records("sweep")
-    assert found["GPU Y"] == own and {row["suite"] for row in found["GPU X"]} == {"sweep"}
-    assert records.reference("sweep") == own and records.reference("report")[0]["suite"] == "report"
+    found = records.records("lengths")
+    assert found["GPU Y"] == own and {row["suite"] for row in found["GPU X"]} == {"lengths"}
+    assert records.reference("lengths") == own and records.reference("report")[0]["suite"] == "report"
     assert "auto class" in records.counts()["GPU X"]
 
 
