@@ -51,7 +51,7 @@ NATURAL_NS = {
     "merged": 0.00187, "merged nearby": 0.00116, "searched": 0.000784, "distant": 0.0122,
     "longest": 61.2, "begin": 5_840, "local begin": 13_500, "words": 0.0342, "local words": 0.00213,
 }  # fmt: skip
-MERGED_NS = {"merged": 0.00184, "searched": 0.00177, "longest": 148, "begin": 4_230}
+MERGED_NS = {"merged": 0.00184, "searched": 0.000784, "longest": 148, "begin": 4_230}
 DEGREE_NS = {
     "pairs": 0.000116, "heavy pairs": 4.13e-05, "hub rows": 0.118, "nonzeros": 0.0628, "begin": 43_700,
 }  # fmt: skip
