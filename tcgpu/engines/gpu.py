@@ -17,7 +17,7 @@ from tcgpu.engines.kernel_language import cuda, uint32
 from tcgpu.engines.staging import Staged, is_large
 
 PAGE = 1 << 11  # int64 of pinned memory, to which `reading` copies an array
-ALIGNED_BYTES, MOST_TOGETHER = 512, 1 << 27  # where an array begins; and of all that share an allocation
+ALIGNED_BYTES, MOST_TOGETHER = 512, 1 << 27  # bytes: multiples of it at which arrays begin; of a shared allocation
 NOT_READY = 600  # cudaErrorNotReady, for which CuPy has no name
 FOR_EVERY_DEVICE = 1  # cudaHostRegisterPortable, likewise: copies to and from every device of the process
 
@@ -242,7 +242,7 @@ class Engine(Staged):
         return array
 
     def device_arrays(self, created):
-        """Small ones share an allocation, in which those that one memset fills lie together: calls take time."""
+        """Small ones share an allocation, those with the same fill side by side: one call of the driver for all."""
         places, parts, size = {}, {}, 0
         for name, (length, dtype, fill) in sorted(created.items(), key=lambda item: str(item[1][2])):
             places[name], begin = size, parts.get(fill, (size,))[0]

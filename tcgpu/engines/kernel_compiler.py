@@ -133,7 +133,7 @@ def _say_once(text):
 
 # ------------------------------------------------------------------------------------------------- in other processes
 
-LEAST_CORES, MOST_PROCESSES = 6, 12  # on fewer cores it takes no longer if each process compiles what it needs
+LEAST_CORES, MOST_PROCESSES = 6, 12  # on fewer cores, by our reckoning, processes would save nothing
 PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.compile_named(sys.argv[1:])"
 
 _under_way = {}  # the file of a kernel -> the process that compiles it
