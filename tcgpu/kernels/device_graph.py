@@ -31,6 +31,7 @@ from tcgpu.kernels import fitting, orientation, run
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges
+from tcgpu.kernels.picking import Marked, between, picked
 from tcgpu.kernels.prefix_sum import scan
 
 INT64 = np.dtype(np.int64)
@@ -172,12 +173,18 @@ class DeviceGraph:
 
     def kept(self, keep: Any) -> "DeviceGraph":
         """The graph with the same vertices and only the edges that `keep` marks: a bool for each."""
-        at = runtime.arrays_of(keep).flatnonzero(checked_marks(keep, self.m))
-        row_idx, col_of = self.row_idx[at], self.col_of[at]
+        marked = Marked(runtime.to_device_library(checked_marks(keep, self.m)))
+        row_idx, col_of = marked.of(self.row_idx), marked.of(self.col_of)
         col_ptr = runtime.device_array(self.n + 1, np.int64, -1)
         for step in columns.col_ptr_steps(self.n, col_of.size, col_of=col_of, col_ptr=col_ptr):
             step.run({})
         return DeviceGraph(self.n, col_ptr, row_idx, col_of, self.order, name=self.name, natural_ids=self._ids_now)
+
+    def joined(self) -> tuple[Any, Any, Any]:
+        """Which vertices have an edge, and where the columns of these begin in the rows, which have new numbers."""
+        joined = between(degrees_of_edges(self.row_idx, self.col_of, self.n), 1, np.iinfo(np.int32).max)
+        marked = Marked(joined)
+        return joined, marked.of(self.col_ptr[:-1]), picked(marked.places, self.row_idx)
 
     @property
     def m(self) -> int:
@@ -246,24 +253,6 @@ def order_for_tallies(graph, order):
         graph.describe_exactly()
         return graph.order_costs.best_for_tallies()
     return order
-
-
-def adjacency(graph):
-    """The neighbours of each vertex, in arrays on the device: `(row_ptr, indptr, indices, edge)`.
-
-    Vertex v has the neighbours indices[indptr[v]:indptr[v + 1]], ascending, over the edges of the same places in
-    `edge`. row_ptr[v] edges have a row below v.
-    """
-    col_ptr, row_idx, col_of = map(runtime.to_device_library, (graph.col_ptr, graph.row_idx, graph.col_of))
-    xp = runtime.arrays_of(col_ptr)
-    by_row, edges = xp.argsort(row_idx, kind="stable"), xp.arange(graph.m, dtype=np.int32)
-    row_ptr = xp.searchsorted(row_idx[by_row], xp.arange(graph.n + 1, dtype=np.int32))
-    indices, edge = xp.empty(2 * graph.m, np.int32), xp.empty(2 * graph.m, np.int32)
-    place = edges + col_ptr[row_idx[by_row]]  # first the lower neighbours of each vertex, ascending
-    indices[place], edge[place] = col_of[by_row], by_row
-    place = edges + row_ptr[1:][col_of]  # then those in its column
-    indices[place], edge[place] = row_idx, edges
-    return row_ptr, col_ptr + row_ptr, indices, edge
 
 
 def on_device(array, what):

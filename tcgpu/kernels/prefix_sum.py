@@ -11,8 +11,9 @@ from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp, sum_up_to
 
 THREADS, MOST_PARTS = 256, 1024
 WARPS = THREADS // WARP
-COUNTS = "int32[::1]", "int64[::1]"  # the types of counts, and below of counts and starts
-COUNTS_AND_STARTS = "int32[::1], int32[::1]", "int32[::1], int64[::1]", "int64[::1], int64[::1]"
+# The types of counts, and of counts and starts
+COUNTS = "uint8[::1]", "int32[::1]", "int64[::1]"
+COUNTS_AND_STARTS = "int32[::1], int32[::1]", *(f"{counts}, int64[::1]" for counts in COUNTS)
 
 
 @cuda.jit(device=True)

@@ -27,11 +27,11 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import ArrayPlan, Plan, launch
+from tcgpu.kernels import ArrayPlan, Plan, launch, run
 from tcgpu.kernels.adaptive.tables import EMPTY, HASH_FACTOR
+from tcgpu.kernels.adjacency import adjacency
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.device_graph import adjacency
 
 MAX_EDGES = 2**31 - 2**19  # the position of a neighbour, and of the next one of the same thread, fit 32 bits
 CLASSES = ((32, 4, 4, 256), (512, 32, 8, 128), (8192, 512, 16, 512))  # most paths; threads of a team, group, block
@@ -155,18 +155,26 @@ def count_cycles(
     add_block_to(total, count)
 
 
+@kernel("void(int64[::1], int32[::1], int32[::1], int64[::1], int64[::1])")
+def count_paths(col_ptr, row_idx, col_of, row_ptr, fewer):
+    """A thread per nonzero (x, v): take the paths x, v, u over it from fewer[x]."""
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
+        v = col_of[e]
+        cuda.atomic.add(fewer, row_idx[e], col_ptr[v] - e - (row_ptr[v + 1] - row_ptr[v]))
+
+
 def plan(graph, at_edges=False):
     """The plan of the number of cycles of a graph in degree order, or of those at each edge."""
     if graph.m > MAX_EDGES:
         raise GraphError(f"{graph.m:,} edges are too many for cycles on a GPU, which takes up to {MAX_EDGES:,}")
     row_ptr, indptr, indices, edge = adjacency(graph)
     xp, device = runtime.arrays_of(row_ptr), runtime.facts()
-    smaller, col_of = xp.diff(row_ptr), xp.asarray(graph.col_of)
-    of_edges = xp.arange(graph.m) + (smaller - xp.asarray(graph.col_ptr)[:-1])[col_of]  # paths x, v, u over (x, v)
-    paths = xp.bincount(xp.asarray(graph.row_idx), of_edges, graph.n) if graph.m else xp.zeros(graph.n)
-    fewer, vertices = xp.sort(-paths), xp.argsort(-paths).astype(np.int32)
+    fewer = runtime.device_array(graph.n, np.int64, 0)  # the most paths first
+    columns = map(runtime.to_device_library, (graph.col_ptr, graph.row_idx, graph.col_of))
+    run(count_paths, graph.m, *columns, row_ptr, fewer)
+    fewer, vertices = xp.sort(fewer), xp.argsort(fewer).astype(np.int32)
     cuts = xp.searchsorted(fewer, xp.asarray([-1, *(-most for most, *_ in CLASSES)], fewer.dtype))
-    stop, *starts = cuts.tolist()  # how many of `paths` are more than 1, and more than each class has at most
+    stop, *starts = cuts.tolist()  # how many have more paths than 1, and more than each class has at most
     steps, visits = [], 0
     for start, (most, team, width, threads) in zip(starts, CLASSES, strict=True):
         slots = 2 * most
@@ -178,14 +186,15 @@ def plan(graph, at_edges=False):
     counters = 0
     if stop:
         slots, threads = min(graph.n, device.shared_per_block // 4), MOST_THREADS
-        while threads > WARP and threads > MOST_WIDTH * int(smaller[vertices[0]]):
+        below, up_to = runtime.to_host(row_ptr[int(vertices[0]) :][:2]).tolist()
+        while threads > WARP and threads > MOST_WIDTH * (up_to - below):
             threads //= 2
         first, blocks = graph.n - slots, min(stop, count_cycles.blocks_at_a_time(threads, 4 * slots))
         blocks = max(1, min(blocks, runtime.memory_free() // 4 // (4 * first + 1)))
         of_others = {"team": threads, "width": MOST_WIDTH, "slots": slots, "first": first, "start": 0, "stop": stop}
         steps.append(launch(count_cycles, blocks * threads, threads, blocks, 4 * slots, **of_others))
         visits, counters = visits + stop * threads, blocks * first
-    work = THREAD_US * visits + PATH_US * int(paths.sum()) if runtime.estimates_time else 0
+    work = THREAD_US * visits + PATH_US * -int(fewer.sum()) if runtime.estimates_time else 0
     kind = partial(ArrayPlan, output="found") if at_edges else Plan
     return kind(
         method="cycles of 4",

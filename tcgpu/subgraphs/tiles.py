@@ -20,9 +20,11 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
+from tcgpu.kernels import run
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.search import contains, last_up_to
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
+from tcgpu.kernels.prefix_sum import scan
 
 HUBS = 1 << 14  # the last vertices, at most, that have rows of bits: 32 MiB of them
 POOL, TILE_BYTES = 1 << 20, 4 * 32 + 8  # tiles of a chunk: 128 MiB of bits; more if a single column has more
@@ -141,17 +143,26 @@ def fill_tiles(col_ptr, row_idx, hub_rows, first_hub, tile_column, tile_place, c
         t += uint32(cuda.gridsize(1)) // WARP
 
 
+@kernel("void(int64[::1], int64, int64[::1])")
+def count_tiles(col_ptr, rows, counts):
+    """A thread per column: how many tiles it has."""
+    for u in range(cuda.grid(1), counts.size, cuda.gridsize(1)):
+        counts[u] = tile_number(0, groups_of(col_ptr, u)) if col_ptr[u + 1] - col_ptr[u] >= rows else 0
+
+
 def chunks(graph, rows):
     """`tile_ptr`, whose element u is the first tile of column u; and (first tile, number of tiles) of each chunk.
 
     rows: how many rows a column needs to have tiles.
     """
     xp, n = runtime.arrays_of(graph.col_ptr), graph.n
-    groups = (graph.column_lengths + 31 >> 5) * (graph.column_lengths >= rows)
-    tile_ptr = xp.zeros(n + 1, np.int64)
-    xp.cumsum(groups * (groups + 1) // 2, out=tile_ptr[1:])
-    pool = min(POOL, runtime.memory_free() // 4 // TILE_BYTES)
+    counts, tile_ptr = runtime.device_array(n, np.int64), runtime.device_array(n + 1, np.int64)
+    run(count_tiles, n, runtime.to_device_library(graph.col_ptr), rows, counts)
+    scan(counts, tile_ptr)
+    pool, tiles = min(POOL, runtime.memory_free() // 4 // TILE_BYTES), int(tile_ptr[-1])
     cuts, place = [0], lambda tile: int(xp.searchsorted(tile_ptr, xp.asarray([tile]), "right")[0])
-    while cuts[-1] < int(tile_ptr[-1]):  # as many columns as have no more tiles, or else one
+    while tiles - cuts[-1] > pool:  # as many columns as have no more tiles, or else one
         cuts.append(int(tile_ptr[max(place(cuts[-1] + pool) - 1, place(cuts[-1]))]))
+    if cuts[-1] < tiles:
+        cuts.append(tiles)
     return tile_ptr, [(first, end - first) for first, end in pairwise(cuts)]

@@ -69,10 +69,10 @@ def truss_engine(engine: str | None = None) -> str:
 
 
 def _peeled(verb, function, graph, options, *args):
-    """The graph whose edges are peeled, its labels, and what a function of the engine's module returns of it.
+    """The graph's name and labels, and what a function of the engine's module returns of it.
 
-    function: "peel", of a graph and k, marks the edges that stay; "numbers", of a graph. On a GPU the graph is a
-    DeviceGraph, and the marks are there, too.
+    function: "numbers", of a graph; or "peel", of a graph and k, which marks the edges that stay: of these, what
+    `_joined` returns. On a GPU the graph is a DeviceGraph, and the marks are there, too.
     """
     check_only(verb, {"cpu", K_TRUSS.name}, (*CUDA, "cpu"), options)
     method, engine, order = options["method"], options["engine"], options["order"]
@@ -92,19 +92,24 @@ def _peeled(verb, function, graph, options, *args):
             peeled = peeling.prepare(graph, "natural")
         labels = graph.labels if isinstance(graph, Graph) else peeled.ids
         with underway(options["progress"], f"peeling {peeled.m:,} edges on {name}"):
-            return peeled, labels, getattr(peeling, function)(peeled, *args)
+            found = getattr(peeling, function)(peeled, *args)
+            return peeled.name, labels, _joined(peeled.kept(found)) if function == "peel" else found
 
 
-def _without_isolated(graph, labels, keep):
-    """The Graph of the edges that `keep` marks, and of the vertices that have one. All may be on a GPU."""
-    left, xp = graph.kept(keep), runtime.arrays_of(keep)
-    joined = xp.diff(left.col_ptr) > 0
-    joined[left.row_idx] = True
-    number = xp.cumsum(joined, dtype=np.int32) - np.int32(1)
-    starts, rows = (runtime.to_host(array) for array in (left.col_ptr[:-1][joined], number[left.row_idx]))
-    joined = runtime.to_host(joined)
+def _joined(graph):
+    """Which vertices have an edge, and where the columns of these begin in the rows, which have new numbers."""
+    if not isinstance(graph, Graph):
+        return map(runtime.to_host, graph.joined())
+    joined = graph.degrees > 0
+    number = np.cumsum(joined, dtype=np.int32) - np.int32(1)
+    return joined, graph.col_ptr[:-1][joined], number[graph.row_idx]
+
+
+def _without_isolated(name, labels, columns):
+    """The Graph of the vertices that have an edge. columns: from `_joined`."""
+    joined, starts, rows = columns
     if labels is not None:
         labels = list(compress(labels, joined)) if isinstance(labels, list) else runtime.to_host(labels)[joined]
     elif not joined.all():
         labels = np.flatnonzero(joined)
-    return Graph(locked(np.append(starts, left.m)), locked(rows), labels=labels, name=graph.name, validate=False)
+    return Graph(locked(np.append(starts, rows.size)), locked(rows), labels=labels, name=name, validate=False)

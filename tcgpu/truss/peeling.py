@@ -28,9 +28,11 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
 from tcgpu.gpu_costs import FEW_WEAK, SHRINK, SMALL_TRUSS
-from tcgpu.kernels import ArrayPlan, Run, adaptive, enough_blocks, results, simulated
+from tcgpu.kernels import ArrayPlan, Run, adaptive, enough_blocks, results, run, simulated
+from tcgpu.kernels.adjacency import adjacency
 from tcgpu.kernels.device.warp import WARP, append_lanes
-from tcgpu.kernels.device_graph import adjacency, order_for_tallies, prepare
+from tcgpu.kernels.device_graph import order_for_tallies, prepare
+from tcgpu.kernels.picking import Marked, between
 
 __all__ = ["numbers", "peel", "plan", "prepare"]
 
@@ -208,6 +210,14 @@ def peel_edges(row_idx, col_of, indptr, indices, edge, support, peeled, origin, 
         state[LEVEL], state[ROUND], state[BEGIN], state[END] = level, round, begin, end
 
 
+@kernel("void(int32[::1], int64, int32[::1], int32[::1])")
+def number_weak(support, least, origin, number):
+    """A thread per edge: write the truss number of one in fewer than `least` triangles."""
+    for e in range(cuda.grid(1), support.size, cuda.gridsize(1)):
+        if support[e] < least:
+            number[origin[e]] = least + 1
+
+
 # ------------------------------------------------------------------------------------------------------------- the plan
 
 
@@ -229,13 +239,14 @@ class PeelingRun(Run):
         self.rounds = self.counts = weak = 0
         while graph.m:
             found = supports(graph)
-            stays = found >= least
-            weak = runtime.arrays_of(stays).flatnonzero(~stays).size  # a sum of bools compiles for seconds
+            stays = between(found, least, MAX_INT32)
+            left = Marked(stays)
+            weak = graph.m - left.size
             self.counts += 1
             if least > 1 and weak <= FEW_WEAK * graph.m:
                 break
-            number[origin[~stays]] = least + 1
-            graph, origin, found = graph.kept(stays), origin[stays], found[stays]
+            run(number_weak, graph.m, found, least, origin, number)
+            graph, origin, found = graph.kept(stays), left.of(origin), left.of(found)
             self.rounds += 1
             if least == 1:  # an edge in no triangle breaks none
                 break
@@ -254,8 +265,9 @@ class PeelingRun(Run):
             self.rounds += int(state[ROUND])
             if self.k or state[END] == graph.m:
                 break
-            stays = rest.peeled == NEVER
-            graph, found, origin = graph.kept(stays), rest.support[stays], origin[stays]
+            stays = between(rest.peeled, NEVER, NEVER)
+            left = Marked(stays)
+            graph, found, origin = graph.kept(stays), left.of(rest.support), left.of(origin)
 
 
 def peel_until(rest, stop):
@@ -280,11 +292,11 @@ def remaining(graph, support, origin, number, level):
     xp, m = runtime.arrays_of(number), graph.m
     _, indptr, indices, edge = adjacency(graph)
     row_idx, col_of = map(runtime.to_device_library, (graph.row_idx, graph.col_of))
-    state = xp.zeros(STATE_SIZE, np.int64)
+    state = np.zeros(STATE_SIZE, np.int64)
     state[LEVEL], state[LOWEST] = level, MAX_INT32
     return Remaining(
         row_idx, col_of, indptr, indices, edge, support, xp.full(m, NEVER, np.int32), origin,
-        number, xp.empty(m, np.int32), state,
+        number, xp.empty(m, np.int32), runtime.to_device(state),
     )  # fmt: skip
 
 
@@ -319,7 +331,7 @@ def peel(graph, k):
     if k < 3 or graph.m == 0:
         return runtime.arrays_of(graph.row_idx).ones(graph.m, bool)
     with plan(graph, min(k, MAX_INT32)).carried_out() as done:
-        return runtime.to_device_library(done.arrays[done.plan.output]) == 0
+        return between(runtime.to_device_library(done.arrays[done.plan.output]), 0, 0)
 
 
 def numbers(graph):

@@ -14,7 +14,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import launch
 from tcgpu.kernels.adaptive.layout import shared_thread
 from tcgpu.kernels.device.columns import column_bounds
-from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.reduction import add_warps_to
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 
@@ -144,7 +144,7 @@ def local_kernel(col_ptr, row_idx, col_of, local_rows, words, short, each, index
                     p += uint32(32) >> fold
             e = stop
         begin += int64(cuda.gridsize(1) // WARP) * each * of
-    add_block_to(total, found)
+    add_warps_to(total, found)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64, int64, int64, int64, int32[::1], int32[::1])")

@@ -17,7 +17,7 @@ import numpy as np
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.gpu_costs import DENSE_RAW
 from tcgpu.kernels import Plan, launch
-from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.reduction import add_warps_to
 from tcgpu.kernels.orientation import ENDS
 
 MOST_ROWS = 1 << 14  # of so many vertices they take 32 MB
@@ -55,7 +55,7 @@ def edges_kernel(u, v, new, stride, words, total):
                 found += cuda.popc(words[i * stride + k] & words[j * stride + k])
                 k += 32
         e += cuda.gridsize(1) >> 5
-    add_block_to(total, found)
+    add_warps_to(total, found)
 
 
 @cuda.jit(device=True)
@@ -107,7 +107,7 @@ def tiles_kernel(bits, tiles, total):
                     if (bits[j * stride + (i >> 5)] >> (i & 31)) & 1:
                         found += 2 * twos[4 * a + b] + cuda.popc(ones[4 * a + b])
         tile += cuda.gridDim.x
-    add_block_to(total, found)
+    add_warps_to(total, found)
 
 
 class RawEdges(NamedTuple):

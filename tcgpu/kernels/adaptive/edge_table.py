@@ -14,7 +14,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import Plan, edge_sums, launch, prefix_sum
 from tcgpu.kernels.adaptive.look_ups import LANES, THREADS, list_piece
 from tcgpu.kernels.adaptive.tables import HASH_FACTOR
-from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.reduction import add_warps_to
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_up_to
 from tcgpu.kernels.orientation import ENDS, lower, pack, upper
 from tcgpu.kernels.prefix_sum import share_of_warp, sum_of_share
@@ -177,7 +177,7 @@ def find_edges(vertices, shift, table, words, bits, rows, pieces, others, sizes,
     while at >= pieces.size - many:
         found += look_up(n, table, shift, words, bits, rows, pieces[at], others[at], turn, uint32(LANES))
         at -= cuda.gridsize(1) // LANES
-    add_block_to(total, found)
+    add_warps_to(total, found)
 
 
 def plan(u, v, n):

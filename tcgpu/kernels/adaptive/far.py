@@ -4,7 +4,7 @@ column i becomes a hash table: `tables.far_window_kernel`."""
 from tcgpu.engines.runtime import cuda, int64, kernel
 from tcgpu.kernels.adaptive.layout import shared_thread
 from tcgpu.kernels.device.merge import common_values
-from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.reduction import add_warps_to
 
 # How far_window_kernel is launched: for which number of in-edges, from and below; threads; rows of a table, 32 at
 # least; lanes.
@@ -27,4 +27,4 @@ def far_kernel(col_ptr, row_idx, col_of, far_count, index, of, total):
             q = col_ptr[i]
             count += common_values(row_idx, e + 1, p_end, row_idx, q, q + far_count[i])
         e += cuda.gridsize(1) * of
-    add_block_to(total, count)
+    add_warps_to(total, count)

@@ -2,7 +2,7 @@
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.layout import FIRST_HUB, HUB_GROUP, HUB_WORDS, column_slots, near_number
-from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.reduction import add_warps_to
 from tcgpu.kernels.device.warp import ALL_LANES, take_task
 
 HUB_BYTES = 4 * 8 * HUB_WORDS  # of shared memory, for four warps
@@ -97,4 +97,4 @@ def hub_kernel(near, quad_ptr, heavy_columns, list_size, queue, hub_rows, first_
         own = words[mine], words[mine + 32], words[mine + 64], words[mine + 96]
         count += common_hubs(near, first, end, hub_rows, own)
         task = cuda.shfl_sync(ALL_LANES, following, 0)
-    add_block_to(total, int64(count))
+    add_warps_to(total, int64(count))

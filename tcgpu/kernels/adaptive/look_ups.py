@@ -11,7 +11,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.adaptive import layout
 from tcgpu.kernels.device.columns import column_bounds, columns_of_edge
-from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.reduction import add_warps_to
 from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.edge_sums import LAST
@@ -83,7 +83,7 @@ def look_up_kernel(col_ptr, row_idx, first, last_rows, pieces, columns, sizes, t
     while at >= row_idx.size - many:
         found += look_up(col_ptr, row_idx, last_rows, first, pieces[at], columns[at], turn, uint32(LANES))
         at -= cuda.gridsize(1) // LANES
-    add_block_to(total, found)
+    add_warps_to(total, found)
 
 
 def plan(graph):

@@ -9,7 +9,7 @@ from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.layout import shared_thread
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.merge import common_values, common_values_apart, rows_to_search
-from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.reduction import add_warps_to
 from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device.warp import ALL_LANES, sum_of_warp, sum_up_to
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
@@ -42,7 +42,7 @@ def merge_kernel(col_ptr, row_idx, col_of, short, words, index, of, total):
         p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
         count += common_values(row_idx, p, p_end, row_idx, q, q_end)
         e += cuda.gridsize(1) * of
-    add_block_to(total, count)
+    add_warps_to(total, count)
 
 
 @kernel("void(int64[::1], int32[::1], uint64[::1])")
@@ -99,7 +99,7 @@ def merge_filtered_kernel(col_ptr, row_idx, col_of, filters, tried, index, of, t
             if q < q_end:
                 count += common_values_apart(row_idx, p, p_end, row_idx, q, q_end)
         e += cuda.gridsize(1) * of
-    add_block_to(total, count)
+    add_warps_to(total, count)
 
 
 @kernel("void(int64[::1], int32[::1], int64, int64, int64[::1])")
@@ -118,7 +118,7 @@ def merge_columns_kernel(col_ptr, row_idx, index, of, total):
             p += 1
             count += common_values(row_idx, p, p_end, row_idx, q, q_end)
         j += cuda.gridsize(1) * of
-    add_block_to(total, count)
+    add_warps_to(total, count)
 
 
 @cuda.jit(device=True)
@@ -174,7 +174,7 @@ def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, 
             ends = sum_up_to(rows)
             count += search_in_turn(row_idx, p - (ends - rows), q, many, ends, cuda.shfl_sync(ALL_LANES, ends, 31))
         e += cuda.gridsize(1) * of
-    add_block_to(total, count)
+    add_warps_to(total, count)
 
 
 # --------------------------------------------------------------------------------------- how plans choose among these

@@ -7,7 +7,7 @@ one read. The price is the list of in-edges. `far_window_kernel` counts so the t
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.layout import unpack_piece
-from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.reduction import add_warps_to
 
 EMPTY = -1
 NO_ROW = -2  # in no table
@@ -167,7 +167,7 @@ def far_window_kernel(column_rows, row_idx, columns, pieces, far_edges, task_ptr
     count = look_up_tasks(
         column_rows, row_idx, columns, pieces, far_edges, task_ptr, step, table_rows, lanes, no_sums, False
     )
-    add_block_to(total, count)
+    add_warps_to(total, count)
 
 
 @kernel(f"void(int32[::1], {TASKS}, int64, int64, int32[::1])")
