@@ -1,5 +1,6 @@
 """Compiled kernels on disk: they are found again, never confused with others, and never half written."""
 
+import io
 import os
 import subprocess
 import sys
@@ -207,8 +208,9 @@ def many_cores(monkeypatch):
     """A machine of eight cores, and the kernels of the only module that is loaded."""
     monkeypatch.setattr(kernel_compiler, "MOST_PROCESSES", 12)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    monkeypatch.setattr(kernel_compiler, "_under_way", {})
-    monkeypatch.setattr(kernel_compiler, "_seen", set())
+    for name, empty in {"_servers": [], "_under_way": {}, "_seen": set()}.items():
+        monkeypatch.setattr(kernel_compiler, name, empty)
+    monkeypatch.setattr(kernel_compiler, "IDLE", 1)
     kernels = [value for value in vars(merging).values() if isinstance(value, runtime.Kernel)]
     found = [(f"{each.__module__}:{each.__name__}", each) for each in kernels]
     monkeypatch.setattr(kernel_compiler, "_loaded_kernels", lambda: found)
@@ -217,23 +219,44 @@ def many_cores(monkeypatch):
 
 def test_other_processes_compile_what_is_loaded_and_not_cached(folder, many_cores, compilations):
     assert len(many_cores) == 6
-    image_of(many_cores[0])
-    assert len(set(kernel_compiler._under_way.values())) == 2 and len(kernel_compiler._under_way) == 5
     assert all(kernel.__name__ in image_of(kernel).entry for kernel in many_cores)
-    assert compilations == [many_cores[0].__name__], "this process compiles the first one alone"
+    assert len(kernel_compiler._servers) == 1 and len(kernel_compiler._under_way) == 6
+    assert not compilations, "this process compiles none"
     for forgotten in (kernel_compiler._under_way, kernel_compiler._seen):
         forgotten.clear()
     image_of(find_extent)
     assert not kernel_compiler._under_way, "all of them are kept"
 
 
+def test_a_server_takes_more_names(folder, many_cores, compilations, monkeypatch):
+    found = kernel_compiler._loaded_kernels()
+    later = found[4:]
+    del found[4:]
+    image_of(many_cores[0])
+    monkeypatch.setattr(kernel_compiler, "FEWEST", 2)
+    found += later
+    assert all(kernel.__name__ in image_of(kernel).entry for kernel in many_cores)
+    assert len(kernel_compiler._servers) == 1 and not compilations
+
+
 def test_what_another_process_fails_to_compile_is_compiled_here(folder, many_cores, compilations, monkeypatch):
     monkeypatch.setattr(kernel_compiler, "PROGRAM", "raise SystemExit(1)")
     assert len([image_of(kernel) for kernel in many_cores]) == len(compilations) == 6
-    assert len(kernel_compiler._under_way) == 5
+    assert len(kernel_compiler._under_way) == 6
 
 
-@pytest.mark.parametrize("cores, kernels", [(8, 4), (4, 6)])
+def test_a_server_is_started_in_advance_only_if_nothing_is_kept(folder, many_cores, compilations):
+    kernel_compiler.prepare()
+    (server,) = kernel_compiler._servers
+    image_of(many_cores[0])
+    assert kernel_compiler._servers == [server] and not compilations
+    kernel_compiler.prepare()
+    assert kernel_compiler._servers == [server]
+    server.stdin.close()
+    assert server.wait(60) == 0, "a server ends when no more names come"
+
+
+@pytest.mark.parametrize("cores, kernels", [(8, 3), (4, 6)])
 def test_no_process_is_started_for_few_kernels_or_on_few_cores(cores, kernels, folder, many_cores, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     del kernel_compiler._loaded_kernels()[kernels:]
@@ -246,16 +269,16 @@ def test_threads_that_miss_kernels_together_start_processes_once(folder, many_co
     monkeypatch.setattr(kernel_compiler.subprocess, "Popen", lambda command, **how: started.append(command) or Ended())
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(image_of, many_cores[:4]))
-    assert len(started) == 2
+    assert len(started) == 1
 
 
 class Ended:
     """A process that has ended and compiled nothing."""
 
+    stdin = io.BytesIO()
+
     def poll(self):
         return 1
-
-    kill = poll
 
 
 def test_no_process_is_started_if_its_result_cannot_be_cached(folder, many_cores):
@@ -285,7 +308,7 @@ def adaptive_kernels():
         (edge_sums.count_ends, find_extent.signatures[2], [2]),
         (edge_sums.count_ends, find_extent.signatures[0], [0]),
         (edge_sums.count_ends, find_columns.signatures[0], [0]),
-        (prefix_sum.write_starts, find_extent.signatures[2], [0, 1, 2]),
+        (prefix_sum.write_starts, find_extent.signatures[2], [0, 1, 2, 3]),
     ],
 )
 def test_kernels_for_ends_are_compiled_for_the_type_that_is_missing(kernel, like, number):

@@ -203,6 +203,7 @@ class Engine(Staged):
     Stream = Stream
 
     def __init__(self):
+        kernel_compiler.prepare()
         sleep = {"py_func": _sleep, "signatures": ("void(int64)",), "most_threads": None, "cooperative": False}
         self._sleep = CompiledKernel(SimpleNamespace(**sleep))
 

@@ -17,10 +17,13 @@ import logging
 import os
 import platform
 import re
+import select
+import signal
 import subprocess
 import sys
 import time
 import traceback
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
@@ -134,19 +137,23 @@ def _say_once(text):
 # ------------------------------------------------------------------------------------------------- in other processes
 
 LEAST_CORES, MOST_PROCESSES = 6, 12  # on fewer cores, by our reckoning, processes would save nothing
-PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.compile_named(sys.argv[1:])"
+FEWEST = 4  # kernels for which processes are started
+RECORD, IDLE = 256, 5  # bytes that name a kernel, as processes read them; seconds for which they wait for another one
+PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.serve(int(sys.argv[1]))"
 
-_under_way = {}  # the file of a kernel -> the process that compiles it
+_servers = []  # processes that run PROGRAM; the last one takes names
+_under_way = {}  # the file of a kernel -> the server that compiles it
 _seen = set()  # what `compile_others` has found before: names like module:kernel:number of the signature
 
 
 def compile_others(path, signature, capability):
-    """Start processes that compile all other kernels of the modules that are loaded, unless few are missing: a verb is
-    about to need many of them. `image` waits for one that is being compiled.
+    """Have other processes compile all kernels of the modules that are loaded, unless few are missing: a verb is about
+    to need many of them. `image` waits for one that is being compiled.
 
-    path, signature: of the kernel that is missing, by whose types those of the ends of raw edges are known.
+    path, signature: of the kernel that is missing, which they compile first, and by whose types those of the ends of
+    raw edges are known.
     """
-    if os.cpu_count() < LEAST_CORES or not writable(folder()):
+    if _processes() < 2 or not writable(folder()):
         return
     missing = {}
     for name, kernel in _loaded_kernels():
@@ -154,19 +161,78 @@ def compile_others(path, signature, capability):
             if (each := f"{name}:{number}") not in _seen:
                 _seen.add(each)
                 file = path_of(kernel.py_func, kernel.signatures[number], capability, kernel.most_threads)
-                if file != path and not file.exists():
+                if not file.exists():
                     missing[file] = each
-    processes = min(MOST_PROCESSES, os.cpu_count() * 3 // 4, len(missing) // 2)
-    if processes < 2:
+    if len(missing) < FEWEST:
         return
+    if not _servers or _servers[-1].poll() is not None:
+        _start_server()
+    first = sorted(missing, key=lambda file: file != path)
+    records = ("{}.{}:{}".format(*capability, missing[file]).ljust(RECORD).encode() for file in first)
+    with suppress(BrokenPipeError):  # it ended: `image` sees that
+        _servers[-1].stdin.write(b"".join(records))
+    _under_way.update(dict.fromkeys(missing, _servers[-1]))
+
+
+def prepare():
+    """Start a server in advance, if no kernel at all is in the folder: it imports the compiler while this process
+    imports CuPy."""
+    if _processes() > 1 and writable(folder()) and not any(folder().iterdir()):
+        _start_server()
+
+
+def _processes():
+    """How many processes compile."""
+    cores = os.cpu_count()
+    return min(MOST_PROCESSES, cores * 3 // 4) if cores >= LEAST_CORES and hasattr(os, "fork") else 0
+
+
+def _start_server():
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)}
-    for number in range(processes):
-        share = list(missing.items())[number::processes]
-        command = [sys.executable, "-c", PROGRAM, "{}.{}".format(*capability), *(name for _, name in share)]
-        process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    command, nowhere = [sys.executable, "-c", PROGRAM, str(_processes())], subprocess.DEVNULL
+    _servers.append(
+        subprocess.Popen(
+            command, bufsize=0, env=environment, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere,
+            start_new_session=True,
         )
-        _under_way.update(dict.fromkeys((file for file, _ in share), process))
+    )  # fmt: skip
+
+
+def serve(processes):
+    """Compile kernels to the folder. This process imports the compiler and compiles one, which takes seconds; then it
+    forks others, so that these do not have to. Each takes the next record from standard input, until none comes."""
+    os.set_blocking(0, False)
+    numba_cuda()
+    going = _compile_next()
+    children = []
+    while going and len(children) < processes - 1:
+        children.append(os.fork())
+        if children[-1] == 0:
+            children = []
+            break
+    while going:
+        going = _compile_next()
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def _compile_next():
+    """Compile the kernel that the next record names, by a compute capability like 9.0, a module, a name and the number
+    of a signature. False if none comes."""
+    if not select.select([0], [], [], IDLE)[0]:
+        return False
+    try:
+        record = os.read(0, RECORD)
+    except BlockingIOError:  # another process has read it
+        return True
+    if record:
+        capability, module, kernel, number = record.decode().strip().split(":")
+        kernel = getattr(importlib.import_module(module), kernel)
+        what = kernel.py_func, kernel.signatures[int(number)], tuple(map(int, capability.split(".")))
+        path = path_of(*what, kernel.most_threads)
+        if _read(path) is None:
+            _write(path, compiled(*what, kernel.most_threads))
+    return bool(record)
 
 
 def _loaded_kernels():
@@ -183,27 +249,17 @@ def _loaded_kernels():
 def _needed(signatures, like):
     """The numbers of a kernel's signatures that are needed if the one `like` is: all, or that of the same type of raw
     edges, if there is one for each of the four."""
-    ends = ", ".join(like.split(", ")[:2])
-    same = [number for number, each in enumerate(signatures) if each.startswith(ends)]
-    return (same or [0])[:1] if len(signatures) == 4 else range(len(signatures))
-
-
-def compile_named(arguments):
-    """Compile kernels to the folder. arguments: a compute capability like 9.0, then names like module:kernel:number of
-    the signature."""
-    capability = tuple(map(int, arguments[0].split(".")))
-    for name in arguments[1:]:
-        module, kernel, number = name.split(":")
-        kernel = getattr(importlib.import_module(module), kernel)
-        what = kernel.py_func, kernel.signatures[int(number)], capability, kernel.most_threads
-        if _read(path_of(*what)) is None:
-            _write(path_of(*what), compiled(*what))
+    first = [each.removeprefix("void(").split(", ")[:2] for each in (like, *signatures)]
+    if len(signatures) != 4 or any(u != v for u, v in first[1:]):
+        return range(len(signatures))
+    return [first.index(first[0], 1) - 1 if first[0] in first[1:] else 0]
 
 
 @atexit.register
-def _stop_processes():
-    for process in set(_under_way.values()):
-        process.kill()
+def _stop_servers():
+    for server in _servers:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGKILL)
 
 
 # ----------------------------------------------------------------------------------------------------------- numba-cuda
