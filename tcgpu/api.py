@@ -302,7 +302,7 @@ def whole(graph, engine=None, method=None):
     """`opened`, as a Graph. A GPU cleans many raw edges, if there is one and no method or other engine is named."""
     graph = opened(graph)
     if ENGINE == "gpu" and engine in (None, "gpu") and method is None and isinstance(graph, tuple):
-        from tcgpu.kernels import device_graph
+        from tcgpu.kernels import adaptive, device_graph  # noqa: F401  all kernels of both are compiled at the same time
 
         with suppress(TypeError, ValueError):  # the host says what is wrong, if it is not that the GPU has no room
             if device_graph.engine_for(edges := edge_arrays(graph)) == "gpu":
