@@ -117,8 +117,7 @@ def lay_out_own(
 ):  # fmt: skip
     """A thread per nonzero (i, c) of own columns: write i to their far rows, or its near number to their quads; count
     it among the in-edges of i, if it is one."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, c = int64(row_idx[e]), col_of[e]
         if i >= first_near:
             near[slot_of_nonzero(col_ptr, quad_ptr, e, c)] = i - (n - 1 - NEAR)
@@ -127,7 +126,6 @@ def lay_out_own(
         _, quads, _, rows = pieces_past(e, i, c, col_ptr, far_ptr, quad_ptr, first_near, first_hub, heavy_quads)
         if quads + rows > 0:
             cuda.atomic.add(in_count, list_of(i, of, stride, first_near), 1)
-        e += cuda.gridsize(1)
 
 
 @kernel(
@@ -139,8 +137,7 @@ def list_in_edges(
     near_edges,
 ):  # fmt: skip
     """A thread per nonzero (i, c) of own columns: write it to the list of in-edges of i, if it is one."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, c = int64(row_idx[e]), col_of[e]
         begin, quads, first, rows = pieces_past(e, i, c, col_ptr, far_ptr, quad_ptr, first_near, first_hub, heavy_quads)
         if quads + rows > 0:
@@ -149,7 +146,6 @@ def list_in_edges(
                 near_edges[at - far_pairs.size // 2] = pack_piece(begin, quads)
             else:
                 far_pairs[2 * at], far_pairs[2 * at + 1] = pack_piece(begin, quads), pack_piece(first, rows)
-        e += cuda.gridsize(1)
 
 
 def lay_out(n, of, col_ptr, row_idx, col_of, *, near=NEAR, hubs=HUBS, heavy=CLASSES[2]):

@@ -48,36 +48,30 @@ class DoesNotSuit(Exception):
 @kernel(*(f"void({ends}, int32[::1], int64, int64[::1])" for ends in ENDS))
 def count_by_rank(u, v, rank, left_out, lengths):
     """A thread per raw edge: count it as a row of its column. Vertex x has number rank[x] - left_out, or none."""
-    e = cuda.grid(1)
-    while e < u.size:
+    for e in range(cuda.grid(1), u.size, cuda.gridsize(1)):
         a, b = rank[u[e]] - left_out, rank[v[e]] - left_out
         j = min(a, b)
         if j >= 0 and a != b:
             cuda.atomic.add(lengths, j, 1)
-        e += cuda.gridsize(1)
 
 
 @kernel(*(f"void({ends}, int32[::1], int64, int64, int64, int64[::1], int32[::1])" for ends in ENDS))
 def scatter_by_rank(u, v, rank, left_out, begin, first, cursor, rows):
     """The same for columns from `begin` on, as many as `cursor` has: write the row to rows[cursor[j - begin] - first],
     and move the cursor on."""
-    e = cuda.grid(1)
-    while e < u.size:
+    for e in range(cuda.grid(1), u.size, cuda.gridsize(1)):
         a, b = rank[u[e]] - left_out, rank[v[e]] - left_out
         k = min(a, b) - begin
         if 0 <= k < cursor.size and a != b:
             rows[cuda.atomic.add(cursor, k, 1) - first] = max(a, b)
-        e += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int64, int32[::1], uint64[::1])")
 def pack_columns(starts, first, rows, keys):
     """A thread per row of some columns: a key of the column's number among these, and of the row. starts: where each
     column begins; first: where the first one does."""
-    k = cuda.grid(1)
-    while k < keys.size:
+    for k in range(cuda.grid(1), keys.size, cuda.gridsize(1)):
         keys[k] = pack(last_up_to(starts, 0, starts.size - 1, first + k), rows[k])
-        k += cuda.gridsize(1)
 
 
 class RawEdges(NamedTuple):

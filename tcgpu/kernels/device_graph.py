@@ -31,7 +31,6 @@ from tcgpu.kernels import fitting, orientation, run
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges
-from tcgpu.kernels.picking import Marked, between, picked
 from tcgpu.kernels.prefix_sum import scan
 
 INT64 = np.dtype(np.int64)
@@ -173,6 +172,8 @@ class DeviceGraph:
 
     def kept(self, keep: Any) -> "DeviceGraph":
         """The graph with the same vertices and only the edges that `keep` marks: a bool for each."""
+        from tcgpu.kernels.picking import Marked  # a count needs none
+
         marked = Marked(runtime.to_device_library(checked_marks(keep, self.m)))
         row_idx, col_of = marked.of(self.row_idx), marked.of(self.col_of)
         col_ptr = runtime.device_array(self.n + 1, np.int64, -1)
@@ -182,6 +183,8 @@ class DeviceGraph:
 
     def joined(self) -> tuple[Any, Any, Any]:
         """Which vertices have an edge, and where the columns of these begin in the rows, which have new numbers."""
+        from tcgpu.kernels.picking import Marked, between, picked
+
         joined = between(degrees_of_edges(self.row_idx, self.col_of, self.n), 1, np.iinfo(np.int32).max)
         marked = Marked(joined)
         return joined, marked.of(self.col_ptr[:-1]), picked(marked.places, self.row_idx)

@@ -105,10 +105,8 @@ def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
     """
     shared, size = cuda.shared.array(0, int32), 1 << table_bits
     owners, table_lengths, table_in_columns, table_reach = shared, shared[size:], shared[2 * size :], shared[3 * size :]
-    place = cuda.threadIdx.x
-    while place < size:
+    for place in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         owners[place], table_lengths[place], table_in_columns[place], table_reach[place] = FREE, 0, 0, 0
-        place += cuda.blockDim.x
     cuda.syncthreads()
     e, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while e - lane < u.size:  # whole warps
@@ -132,15 +130,13 @@ def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
         count_vertex(in_columns, table_in_columns, i, place_of(owners, table_bits, i), times)
         e += cuda.gridsize(1)
     cuda.syncthreads()
-    place = cuda.threadIdx.x
-    while place < size:
+    for place in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         if table_lengths[place] > 0:
             cuda.atomic.add(lengths, owners[place], table_lengths[place])
         if table_in_columns[place] > 0:
             cuda.atomic.add(in_columns, owners[place], table_in_columns[place])
         if table_reach[place] > 0:
             keep_most(reach, owners[place], table_reach[place])
-        place += cuda.blockDim.x
 
 
 @kernel(*(f"void({ends}, int32[::1], int64, int64, int64)" for ends in ENDS), most_threads=TABLE_THREADS)
@@ -148,10 +144,8 @@ def count_degrees(u, v, degrees, low, high, table_bits):
     """As measure_vertices, but count only the edges at each vertex; a loop as two."""
     shared, size = cuda.shared.array(0, int32), 1 << table_bits
     owners, counts = shared, shared[size:]
-    place = cuda.threadIdx.x
-    while place < size:
+    for place in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         owners[place], counts[place] = FREE, 0
-        place += cuda.blockDim.x
     cuda.syncthreads()
     e, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while e - lane < u.size:  # whole warps
@@ -164,11 +158,9 @@ def count_degrees(u, v, degrees, low, high, table_bits):
         count_vertex(degrees, counts, b, place_of(owners, table_bits, b), int32(1))
         e += cuda.gridsize(1)
     cuda.syncthreads()
-    place = cuda.threadIdx.x
-    while place < size:
+    for place in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         if counts[place] > 0:
             cuda.atomic.add(degrees, owners[place], counts[place])
-        place += cuda.blockDim.x
 
 
 # -------------------------------------------------------------------------------------------- degrees, and who is a hub
@@ -222,11 +214,9 @@ def bin_of(degree):
 def add_block_bins(histogram, bins):
     """Add a block's histogram to that of all blocks."""
     cuda.syncthreads()
-    k = cuda.threadIdx.x
-    while k < BINS:
+    for k in range(cuda.threadIdx.x, BINS, cuda.blockDim.x):
         if bins[k] > 0:
             cuda.atomic.add(histogram, k, int64(bins[k]))
-        k += cuda.blockDim.x
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1], int64[::1])")
@@ -327,14 +317,12 @@ def count_ends(u, v, packed, stride, ends):
 def estimate_rows(packed, ends, rows):
     """A thread per vertex: of its neighbours, as many are rows of its column in degree order as at vertices of its
     bin; rounded up at as many of these as keeps the mean."""
-    x = cuda.grid(1)
-    while x < rows.size:
+    for x in range(cuda.grid(1), rows.size, cuda.gridsize(1)):
         degree = degree_of(packed[x])
         bin = bin_of(degree)
         firsts = ends[bin]
         sampled = max(int64(1), firsts + ends[BINS + bin])
         rows[x] = (int64(degree) * firsts + x % sampled) // sampled
-        x += cuda.gridsize(1)
 
 
 # ------------------------------------------------------------------------------------------------------------- the sums

@@ -63,29 +63,23 @@ def find_extent(u, v, extent):
 @kernel("void(int32[::1], int32[::1])")
 def count_rows(row_idx, counts):
     """A thread per nonzero: count how often each row occurs."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         cuda.atomic.add(counts, row_idx[e], 1)
-        e += cuda.gridsize(1)
 
 
 @kernel("void(int32[::1], uint64[::1])")
 def pack_degrees(degrees, keys):
     """A thread per vertex: a key that sorts by degree, then by the vertex."""
-    v = cuda.grid(1)
-    while v < keys.size:
+    for v in range(cuda.grid(1), keys.size, cuda.gridsize(1)):
         keys[v] = pack(degrees[v], v)
-        v += cuda.gridsize(1)
 
 
 @kernel("void(uint64[::1], int32[::1], int32[::1])")
 def number_vertices(keys, rank, degrees):
     """A thread per sorted key: its index is the new number of its vertex; write that and the vertex's degree."""
-    place = cuda.grid(1)
-    while place < keys.size:
+    for place in range(cuda.grid(1), keys.size, cuda.gridsize(1)):
         rank[lower(keys[place], 32)] = place
         degrees[place] = upper(keys[place], 32)
-        place += cuda.gridsize(1)
 
 
 @cuda.jit(device=True)
@@ -177,11 +171,9 @@ def add_repeat(degrees, repeats, v):
 def take_off_repeats(degrees, repeats):
     """Take off the degrees of the MAX_LAST vertices what the block counted."""
     cuda.syncthreads()
-    k = cuda.threadIdx.x
-    while k < MAX_LAST:
+    for k in range(cuda.threadIdx.x, MAX_LAST, cuda.blockDim.x):
         if repeats[k] > 0:
             cuda.atomic.add(degrees, degrees.size - 1 - k, -repeats[k])
-        k += cuda.blockDim.x
 
 
 @kernel(*(f"void({keys}, int64, int64, int64[::1], int32[::1], int32[::1], int64[::1], int32[::1])" for keys in KEYS))
@@ -227,19 +219,16 @@ def unpack(keys, bits, first, starts, row_idx, col_of, col_ptr, degrees):
 @kernel(*(f"void({ends}, int64[::1], int32[::1])" for ends in ENDS))
 def scatter_rows(u, v, cursor, rows):
     """A thread per edge that is no loop: write its row to rows[cursor[j]] of its column j, and move the cursor on."""
-    e = cuda.grid(1)
-    while e < u.size:
+    for e in range(cuda.grid(1), u.size, cuda.gridsize(1)):
         a, b = int32(u[e]), int32(v[e])
         if a != b:
             rows[cuda.atomic.add(cursor, min(a, b), 1)] = max(a, b)
-        e += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1])")
 def sort_columns(starts, rows, lengths):
     """A thread per column: sort its rows, one after the other, without repeats; write how many there are."""
-    j = cuda.grid(1)
-    while j < lengths.size:
+    for j in range(cuda.grid(1), lengths.size, cuda.gridsize(1)):
         begin, end = starts[j], starts[j + 1]
         p, kept = begin, begin
         while p < end:
@@ -255,15 +244,12 @@ def sort_columns(starts, rows, lengths):
                 kept += 1
             p += 1
         lengths[j] = kept - begin
-        j += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int32[::1], int64[::1], int32[::1], int32[::1])")
 def close_gaps(starts, rows, col_ptr, row_idx, col_of):
     """A thread per column: copy its rows, which begin at starts[j], to where they belong; also write their column."""
-    j = cuda.grid(1)
-    while j < col_ptr.size - 1:
+    for j in range(cuda.grid(1), col_ptr.size - 1, cuda.gridsize(1)):
         shift = starts[j] - col_ptr[j]
         for p in range(col_ptr[j], col_ptr[j + 1]):
             row_idx[p], col_of[p] = rows[p + shift], j
-        j += cuda.gridsize(1)

@@ -22,12 +22,9 @@ def sum_ends(row_idx, col_of, support, twice):
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     lane = thread & 31
     base = twice.size - MOST_SHARED
-    k = thread
-    while k < MOST_SHARED:
+    for k in range(thread, MOST_SHARED, threads):
         counters[k] = 0
-        k += threads
-    begin = int64(cuda.blockIdx.x) * CHUNK
-    while begin < row_idx.size:
+    for begin in range(int64(cuda.blockIdx.x) * CHUNK, row_idx.size, int64(cuda.gridDim.x) * CHUNK):
         end = min(begin + CHUNK, row_idx.size)
         cuda.syncthreads()
         e = begin + thread
@@ -51,14 +48,11 @@ def sum_ends(row_idx, col_of, support, twice):
                 cuda.atomic.add(twice, j, total)
             e += threads
         cuda.syncthreads()
-        k = thread
-        while k < MOST_SHARED:
+        for k in range(thread, MOST_SHARED, threads):
             found = counters[k]
             counters[k] = 0
             if found != 0:
                 cuda.atomic.add(twice, base + k, int64(found))
-            k += threads
-        begin += int64(cuda.gridDim.x) * CHUNK
 
 
 def sums_at_vertices(plan, graph):
@@ -77,22 +71,18 @@ def sums_at_vertices(plan, graph):
 @kernel("void(int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int32[::1])")
 def reorder_edges(given_rows, given_columns, rank, col_ptr, row_idx, found, reordered):
     """A thread per nonzero of the given graph, whose vertex v is rank[v] in the graph of `found`: look up its value."""
-    e = cuda.grid(1)
-    while e < given_rows.size:
+    for e in range(cuda.grid(1), given_rows.size, cuda.gridsize(1)):
         i, j = rank[given_rows[e]], rank[given_columns[e]]
         if i < j:
             i, j = j, i
         reordered[e] = found[last_up_to(row_idx, col_ptr[j], col_ptr[j + 1], i)]
-        e += cuda.gridsize(1)
 
 
 @kernel("void(int32[::1], int64[::1], int64[::1])")
 def reorder_vertices(rank, found, reordered):
     """A thread per vertex of the given graph: look up its value."""
-    v = cuda.grid(1)
-    while v < rank.size:
+    for v in range(cuda.grid(1), rank.size, cuda.gridsize(1)):
         reordered[v] = found[rank[v]]
-        v += cuda.gridsize(1)
 
 
 def edges_in_order_of(given, plan, ordered):

@@ -106,8 +106,7 @@ def fill_hub_rows(col_ptr, row_idx, first_hub, hub_rows):
 @kernel("void(int64[::1], int64, int64, int32[::1], uint32[::1])")
 def list_tiles(tile_ptr, first, count, tile_column, tile_place):
     """A thread per tile of the chunk that begins with tile `first`: write its column, and its (a, b) as a | b << 16."""
-    t = cuda.grid(1)
-    while t < count:
+    for t in range(cuda.grid(1), count, cuda.gridsize(1)):
         u = last_up_to(tile_ptr, 0, tile_ptr.size - 1, first + t)
         number, b, step = uint32(first + t - tile_ptr[u]), uint32(0), uint32(MOST_GROUPS >> 1)
         while step > 0:
@@ -115,7 +114,6 @@ def list_tiles(tile_ptr, first, count, tile_column, tile_place):
                 b += step
             step >>= 1
         tile_column[t], tile_place[t] = u, (number - tile_number(0, b)) | b << 16
-        t += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int32[::1], uint32[::1], int32, int32[::1], uint32[::1], int64, uint32[::1])")

@@ -14,8 +14,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import launch
 from tcgpu.kernels.adaptive.layout import shared_thread
 from tcgpu.kernels.device.columns import column_bounds
-from tcgpu.kernels.device.reduction import add_warps_to
-from tcgpu.kernels.device.warp import ALL_LANES, WARP
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, add_warps_to
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 
 EDGES, FEW_EDGES = 64, 16  # neighbouring nonzeros that a warp takes at a time, and in a graph
@@ -27,20 +26,17 @@ LISTED_BYTES = 12  # of shared memory, for a word of a row and its number
 @kernel("void(int32[::1], int32[::1], int64, uint32[::1])")
 def fill_local_rows(row_idx, col_of, words, local_rows32):
     """A thread per nonzero (i, j): set bit i of row j."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, j = int64(row_idx[e]), int64(col_of[e])
         offset = (i >> 6) - (j >> 6)
         if offset < words:
             cuda.atomic.or_(local_rows32, 2 * (j * words + offset) + ((i >> 5) & 1), 1 << (i & 31))
-        e += cuda.gridsize(1)
 
 
 @kernel("void(int32[::1], int32[::1], int64, uint32[::1], int32[::1])")
 def fill_band_rows(row_idx, col_of, words, rows32, wide):
     """A thread per nonzero (i, j): set bit i of row j and bit j of row i, or mark both vertices as wide."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, j = int64(row_idx[e]), int64(col_of[e])
         offset = (i >> 6) - (j >> 6)
         if offset < words:
@@ -51,28 +47,23 @@ def fill_band_rows(row_idx, col_of, words, rows32, wide):
         else:
             wide[i] = 1
             wide[j] = 1
-        e += cuda.gridsize(1)
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int32[::1])")
 def mark_open(row_idx, col_of, wide, open):
     """A thread per nonzero (i, j): mark column j as open if j or one of its rows is wide."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         if wide[row_idx[e]] or wide[col_of[e]]:
             open[col_of[e]] = 1
-        e += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, uint32[::1])")
 def fill_core_rows(col_ptr, row_idx, col_of, first, stride, rows32):
     """A thread per nonzero (i, j) of the core, whose first vertex is `first`: set bit i of row j and bit j of row i."""
-    e = col_ptr[first] + cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(col_ptr[first] + cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, j = row_idx[e] - first, col_of[e] - first
         cuda.atomic.or_(rows32, 2 * stride * j + (i >> 5), 1 << (i & 31))
         cuda.atomic.or_(rows32, 2 * stride * i + (j >> 5), 1 << (j & 31))
-        e += cuda.gridsize(1)
 
 
 @cuda.jit(device=True)

@@ -17,7 +17,7 @@ import numpy as np
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.gpu_costs import DENSE_RAW
 from tcgpu.kernels import Plan, launch
-from tcgpu.kernels.device.reduction import add_warps_to
+from tcgpu.kernels.device.warp import add_warps_to
 from tcgpu.kernels.orientation import ENDS
 
 MOST_ROWS = 1 << 14  # of so many vertices they take 32 MB

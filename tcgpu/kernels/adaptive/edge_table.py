@@ -14,8 +14,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import Plan, edge_sums, launch, prefix_sum
 from tcgpu.kernels.adaptive.look_ups import LANES, THREADS, list_piece
 from tcgpu.kernels.adaptive.tables import HASH_FACTOR
-from tcgpu.kernels.device.reduction import add_warps_to
-from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_up_to
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, add_warps_to, sum_up_to
 from tcgpu.kernels.orientation import ENDS, lower, pack, upper
 from tcgpu.kernels.prefix_sum import share_of_warp, sum_of_share
 
@@ -31,13 +30,11 @@ def number_hubs(degrees, least, sizes, vertices):
 
     Packed vertices ascend in degree order.
     """
-    v = cuda.grid(1)
-    while v < vertices.size:
+    for v in range(cuda.grid(1), vertices.size, cuda.gridsize(1)):
         number = v
         if degrees[v] >= least:
             number = vertices.size + cuda.atomic.add(sizes, HUBS, 1)
         vertices[v], degrees[v] = pack(degrees[v], number), 0
-        v += cuda.gridsize(1)
 
 
 @cuda.jit(device=True)

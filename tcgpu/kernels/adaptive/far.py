@@ -4,7 +4,7 @@ column i becomes a hash table: `tables.far_window_kernel`."""
 from tcgpu.engines.runtime import cuda, int64, kernel
 from tcgpu.kernels.adaptive.layout import shared_thread
 from tcgpu.kernels.device.merge import common_values
-from tcgpu.kernels.device.reduction import add_warps_to
+from tcgpu.kernels.device.warp import add_warps_to
 
 # How far_window_kernel is launched: for which number of in-edges, from and below; threads; rows of a table, 32 at
 # least; lanes.

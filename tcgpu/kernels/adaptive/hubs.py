@@ -2,8 +2,7 @@
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.layout import FIRST_HUB, HUB_GROUP, HUB_WORDS, column_slots, near_number
-from tcgpu.kernels.device.reduction import add_warps_to
-from tcgpu.kernels.device.warp import ALL_LANES, take_task
+from tcgpu.kernels.device.warp import ALL_LANES, add_warps_to, take_task
 
 HUB_BYTES = 4 * 8 * HUB_WORDS  # of shared memory, for four warps
 

@@ -115,10 +115,8 @@ def measure_columns(
 @kernel("void(int32[::1], int64[::1], int32[::1])")
 def count_in_edges(degrees, col_ptr, in_count):
     """A thread per vertex: how many in-edges it has, its degree less its own column's length."""
-    v = cuda.grid(1)
-    while v < in_count.size:
+    for v in range(cuda.grid(1), in_count.size, cuda.gridsize(1)):
         in_count[v] = degrees[v] - int32(col_ptr[v + 1] - col_ptr[v])
-        v += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int32[::1])")
@@ -191,48 +189,40 @@ def lay_out(
 
     Only in-edges of this share's vertices i. in_end[i] is the position of i's next in-edge.
     """
-    e = cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, j = row_idx[e], col_of[e]
         begin, end, is_in_edge = lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, first_hub, heavy_quads, near)
         if in_share(i, index, of):
             add_in_edge(e, i, j, begin, end, is_in_edge, col_ptr, far_count, in_end, in_edges, far_edges)
-        e += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int64[::1], int32[::1], int64, int64, int32[::1])")
 def count_tasks(in_ptr, in_end, lengths, fewest, fewer, tasks):
     """A thread per vertex i: how many tasks it has if lengths[i] > 0 and fewest <= in-edges < fewer."""
-    i = cuda.grid(1)
-    while i < tasks.size:
+    for i in range(cuda.grid(1), tasks.size, cuda.gridsize(1)):
         in_edges = in_end[i] - in_ptr[i]
         made = int64(0)
         if fewest <= in_edges < fewer and lengths[i] > 0:
             made = (in_edges + MAX_TASK_IN_EDGES - 1) // MAX_TASK_IN_EDGES
         tasks[i] = made
-        i += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int32[::1])")
 def measure_lengths(col_ptr, lengths):
     """A thread per column: how many rows it has."""
-    j = cuda.grid(1)
-    while j < lengths.size:
+    for j in range(cuda.grid(1), lengths.size, cuda.gridsize(1)):
         lengths[j] = col_ptr[j + 1] - col_ptr[j]
-        j += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64, int64[::1], uint64[::1])")
 def list_in_edges(col_ptr, row_idx, col_of, last, in_end, in_edges):
     """A thread per nonzero (i, j) with j before `last`: add the piece of `row_idx` with the rows of column j past i to
     the in-edges of i, if there are any."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         j = col_of[e]
         rows = col_ptr[j + 1] - (e + 1)
         if j < last and rows > 0:
             in_edges[cuda.atomic.add(in_end, row_idx[e], 1)] = pack_piece(e + 1, rows)
-        e += cuda.gridsize(1)
 
 
 TASK_TYPES = "int32[::1], int32[::1], uint64[::1], uint64[::1]"
@@ -241,14 +231,12 @@ TASK_TYPES = "int32[::1], int32[::1], uint64[::1], uint64[::1]"
 @kernel(*(f"void(int64[::1], int64[::1], {begins}, {TASK_TYPES})" for begins in ("int32[::1]", "int64[::1]")))
 def fill_tasks(in_ptr, in_end, begins, lengths, task_ptr, columns, pieces):
     """A thread per vertex i: write its tasks. begins, lengths: the piece that is column i."""
-    i = cuda.grid(1)
-    while i < task_ptr.size - 1:
+    for i in range(cuda.grid(1), task_ptr.size - 1, cuda.gridsize(1)):
         first = in_ptr[i]
         for task in range(task_ptr[i], task_ptr[i + 1]):
             columns[task] = pack_piece(begins[i], lengths[i])
             pieces[task] = pack_piece(first, min(MAX_TASK_IN_EDGES, in_end[i] - first))
             first += MAX_TASK_IN_EDGES
-        i += cuda.gridsize(1)
 
 
 @kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")

@@ -11,9 +11,8 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.adaptive import layout
 from tcgpu.kernels.device.columns import column_bounds, columns_of_edge
-from tcgpu.kernels.device.reduction import add_warps_to
 from tcgpu.kernels.device.search import contains
-from tcgpu.kernels.device.warp import WARP
+from tcgpu.kernels.device.warp import WARP, add_warps_to
 from tcgpu.kernels.edge_sums import LAST
 from tcgpu.kernels.orientation import lower, next_place, pack, upper
 

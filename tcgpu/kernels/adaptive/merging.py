@@ -9,9 +9,8 @@ from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.layout import shared_thread
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.merge import common_values, common_values_apart, rows_to_search
-from tcgpu.kernels.device.reduction import add_warps_to
 from tcgpu.kernels.device.search import contains
-from tcgpu.kernels.device.warp import ALL_LANES, sum_of_warp, sum_up_to
+from tcgpu.kernels.device.warp import ALL_LANES, add_warps_to, sum_of_warp, sum_up_to
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 from tcgpu.kernels.order_costs import MANY_EDGES, SHORT_ROWS
 

@@ -69,11 +69,9 @@ def add_to_key(tally, key, more):
 def clear_counters(tally):
     """All threads of the block set all counters to 0 and free them."""
     if tally.counting:
-        k = cuda.threadIdx.x
-        while k < COUNTERS:
+        for k in range(cuda.threadIdx.x, COUNTERS, cuda.blockDim.x):
             tally.counters[k] = FREE
             tally.counters[COUNTERS + k] = 0
-            k += cuda.blockDim.x
         cuda.syncthreads()
 
 
@@ -83,11 +81,9 @@ def empty_counters(tally):
     counters = tally.counters
     if tally.counting:
         cuda.syncthreads()
-        k = cuda.threadIdx.x
-        while k < COUNTERS:
+        for k in range(cuda.threadIdx.x, COUNTERS, cuda.blockDim.x):
             if counters[k] != FREE:
                 cuda.atomic.add(tally.sums, counters[k], counters[COUNTERS + k])
-            k += cuda.blockDim.x
         cuda.syncthreads()
         clear_counters(tally)
 
@@ -189,8 +185,7 @@ def merge_chunks(tally, col_ptr, col_of, open, long, chunk, corners):
     """
     row_idx, thread, all_columns = tally.row_idx, cuda.threadIdx.x, open.size < col_ptr.size - 1
     clear_counters(tally)
-    begin = int64(cuda.blockIdx.x) * chunk
-    while begin < row_idx.size:
+    for begin in range(int64(cuda.blockIdx.x) * chunk, row_idx.size, int64(cuda.gridDim.x) * chunk):
         end = min(begin + chunk, row_idx.size)
         e = begin + thread
         while e - (thread & 31) < end:  # whole warps
@@ -215,7 +210,6 @@ def merge_chunks(tally, col_ptr, col_of, open, long, chunk, corners):
             add_found(tally, e, i, j, found, corners)
             e += cuda.blockDim.x
         empty_counters(tally)
-        begin += int64(cuda.gridDim.x) * chunk
 
 
 @kernel(*(
@@ -250,8 +244,7 @@ def add_common_rows(row_idx, p, p_end, q, q_end, sums, corners):
 @kernel(*(f"void(int64[::1], int32[::1], {sums}, int64)" for sums in SUMS))
 def merge_columns_tally(col_ptr, row_idx, sums, corners):
     """The same by a thread per column j, which is short: it merges it with the columns of its rows."""
-    j = cuda.grid(1)
-    while j < col_ptr.size - 1:
+    for j in range(cuda.grid(1), col_ptr.size - 1, cuda.gridsize(1)):
         p, p_end = column_bounds(col_ptr, j)
         of_column = int32(0)
         while p + 1 < p_end:
@@ -267,21 +260,18 @@ def merge_columns_tally(col_ptr, row_idx, sums, corners):
                 of_column += found
         if corners != 0 and of_column != 0:
             cuda.atomic.add(sums, j, 2 * of_column)
-        j += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64[::1], int64[::1], int64, int64, int32[::1])")
 def merge_few_tally(col_ptr, row_idx, col_of, in_ptr, in_end, fewer, last, support):
     """The same of edges (i, j) with j before `last` and with fewer than `fewer` in-edges of i: a thread per edge."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, j = row_idx[e], col_of[e]
         if j < last and in_end[i] - in_ptr[i] < fewer:
             q, q_end = column_bounds(col_ptr, i)
             found = add_common_rows(row_idx, uint32(e + 1), uint32(col_ptr[j + 1]), q, q_end, support, False)
             if found != 0:
                 cuda.atomic.add(support, e, found)
-        e += cuda.gridsize(1)
 
 
 # --------------------------------------------------------------------------------------------------- what plans launch

@@ -7,7 +7,7 @@ one read. The price is the list of in-edges. `far_window_kernel` counts so the t
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.layout import unpack_piece
-from tcgpu.kernels.device.reduction import add_warps_to
+from tcgpu.kernels.device.warp import add_warps_to
 
 EMPTY = -1
 NO_ROW = -2  # in no table

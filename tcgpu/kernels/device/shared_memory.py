@@ -8,10 +8,8 @@ FREE = -1  # the owner of a free place
 @cuda.jit(device=True)
 def clear_counters(counters, size):
     """Set `size` counters to 0; all threads of the block wait until that is done."""
-    k = cuda.threadIdx.x
-    while k < size:
+    for k in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         counters[k] = 0
-        k += cuda.blockDim.x
     cuda.syncthreads()
 
 
