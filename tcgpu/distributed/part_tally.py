@@ -54,9 +54,8 @@ def part_tally(first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, by_edge,
     vertex j at near[j - near_base], and vertices i and k at far[i - far_base] and far[k - far_base].
     """
     lane = cuda.threadIdx.x & 31
-    e = first + (cuda.grid(1) >> 5)
     of_j, of_i = (near, near_base), (far, far_base)
-    while e < last:
+    for e in range(first + (cuda.grid(1) >> 5), last, cuda.gridsize(1) >> 5):
         i = j_rows[e] - i_low
         if 0 <= i < i_ptr.size - 1:
             j = last_up_to(j_ptr, 0, j_ptr.size - 1, e)
@@ -73,7 +72,6 @@ def part_tally(first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, by_edge,
                 else:
                     cuda.atomic.add(near, j + j_low - near_base, hits)
                     cuda.atomic.add(far, i + i_low - far_base, hits)
-        e += cuda.gridsize(1) >> 5
 
 
 def shape(edges):

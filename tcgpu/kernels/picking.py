@@ -25,7 +25,7 @@ def pick_marked(marks, places, values, picked):
             picked[places[e]] = values[e]
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1])")
+@kernel(*(f"void(int64[::1], int32[::1], {picked})" for picked in ("int32[::1]", "int64[::1]")))
 def pick(values, at, picked):
     for e in range(cuda.grid(1), at.size, cuda.gridsize(1)):
         picked[e] = values[at[e]]

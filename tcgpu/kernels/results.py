@@ -7,6 +7,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import launch, simulated
 from tcgpu.kernels.device.search import last_up_to
 from tcgpu.kernels.device.warp import ALL_LANES
+from tcgpu.kernels.picking import pick
 
 CHUNK = 16384  # nonzeros that a block takes at a time: so few that no counter in shared memory overflows
 MOST_SHARED = 2048  # for the last vertices, which in degree order have the most edges
@@ -78,13 +79,6 @@ def reorder_edges(given_rows, given_columns, rank, col_ptr, row_idx, found, reor
         reordered[e] = found[last_up_to(row_idx, col_ptr[j], col_ptr[j + 1], i)]
 
 
-@kernel("void(int32[::1], int64[::1], int64[::1])")
-def reorder_vertices(rank, found, reordered):
-    """A thread per vertex of the given graph: look up its value."""
-    for v in range(cuda.grid(1), rank.size, cuda.gridsize(1)):
-        reordered[v] = found[rank[v]]
-
-
 def edges_in_order_of(given, plan, ordered):
     """Make a plan that computes a number for each edge of `ordered` return it for the edges of `given`, its source."""
     if ordered is given:
@@ -98,5 +92,5 @@ def vertices_in_order_of(given, plan, ordered):
     """The same for a plan that computes a number (int64) for each vertex."""
     if ordered is given:
         return plan
-    step = launch(reorder_vertices, given.n, 256, 16384, found=plan.output)
+    step = launch(pick, given.n, 256, 16384, values=plan.output, at="rank", picked="reordered")
     return plan.then(step, "reordered", copied={"rank": ordered.rank}, created={"reordered": (given.n, np.int64, None)})

@@ -33,8 +33,7 @@ def common_rows(col_ptr, col_of, row_idx, first, last, counts, starts, number, r
     number: of each vertex for the caller, unless it is the vertex.
     """
     lane = cuda.threadIdx.x & 31
-    e = first + (cuda.grid(1) >> 5)
-    while e < last:
+    for e in range(first + (cuda.grid(1) >> 5), last, cuda.gridsize(1) >> 5):
         u, v, found = int64(col_of[e]), int64(row_idx[e]), int64(0)
         p, p_end, q, q_end, _ = columns_of_edge(col_ptr, col_of, row_idx, e)
         while p < p_end:
@@ -48,7 +47,6 @@ def common_rows(col_ptr, col_of, row_idx, first, last, counts, starts, number, r
             p += 32
         if lane == 0 and rows.size == 0:
             counts[e] = int32(found)
-        e += cuda.gridsize(1) >> 5
 
 
 @cuda.jit(device=True)

@@ -140,10 +140,8 @@ def count_cycles(
     paths = Paths(row_ptr, indptr, indices, edge, in_shared, begin, slots, first, in_global, begin_global)
     teams, task = cuda.blockDim.x // team, start + int64(cuda.blockIdx.x) * (cuda.blockDim.x // team)
     while task < stop:
-        k = member
-        while k < words:
+        for k in range(member, words, team):
             in_shared[begin + k] = EMPTY if k < words - slots else 0
-            k += team
         synchronize(team)
         what = COUNT
         while what <= CLEAR:

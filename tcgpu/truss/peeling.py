@@ -104,11 +104,9 @@ def wait_for_grid(state):
 def find_level(graph, thread, threads):
     """Find the least support of the edges that remain."""
     least = int32(MAX_INT32)
-    e = thread
-    while e < graph.support.size:
+    for e in range(thread, graph.support.size, threads):
         if graph.peeled[e] == NEVER:
             least = min(least, graph.support[e])
-        e += threads
     if least < graph.state[LOWEST]:
         cuda.atomic.min(graph.state, LOWEST, int64(least))
 
