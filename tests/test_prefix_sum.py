@@ -11,7 +11,7 @@ from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import prefix_sum
 from tcgpu.kernels.prefix_sum import THREADS, sum_parts, write_starts
 
-TYPES = [(np.int32, np.int32), (np.int32, np.int64), (np.int64, np.int64)]
+TYPES = [(np.uint8, np.int64), (np.int32, np.int32), (np.int32, np.int64), (np.int64, np.int64)]
 
 
 def expected(counts, dtype):
@@ -23,7 +23,7 @@ def expected(counts, dtype):
     "size, parts, types", share(product([0, 1, 255, 256, 257, 700, 1281], [1, 2, 5], TYPES), "scans"), ids=str
 )
 def test_kernels_add_up_all_that_is_before(size, parts, types):
-    counts = np.random.default_rng(size).integers(-5, 90, size).astype(types[0])
+    counts = np.random.default_rng(size).integers(-5 * (types[0] != np.uint8), 90, size).astype(types[0])
     starts, sums = np.full(size + 1, -7, types[1]), np.full(parts, -7, np.int64)
     simulate(sum_parts.py_func, parts, THREADS, (counts, sums))
     simulate(write_starts.py_func, parts, THREADS, (counts, starts, sums))
