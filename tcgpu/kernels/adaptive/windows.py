@@ -9,8 +9,8 @@ the kernel masks no number and a look-up has no branch.
 from tcgpu.built_in import NEAR
 from tcgpu.engines.runtime import cuda, int64, kernel, uint8, uint32, uint64
 from tcgpu.kernels.adaptive.layout import near_number, slots, unpack_piece, unpack_quad
+from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.shared_memory import clear_counters
-from tcgpu.kernels.device.warp import add_warps_to
 
 WINDOW_WORDS = (NEAR + 1) // 32  # of 32 bits: a bit for each near number
 WINDOW_BYTES = 4 * WINDOW_WORDS  # of shared memory
@@ -104,7 +104,7 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes,
     bits, present = cuda.shared.array(0, uint32), cuda.shared.array(0, uint8)  # the same memory
     clear_counters(bits, WINDOW_WORDS)
     count = look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, bits, present, False)
-    add_warps_to(total, count)
+    add_block_to(total, count)
 
 
 @kernel(f"void({ARRAYS})")
@@ -114,4 +114,4 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, 
     bits, present = cuda.shared.array(0, uint32), cuda.shared.array(0, uint8)  # the same memory
     clear_counters(bits, CROWD_WORDS)
     count = look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, bits, present, True)
-    add_warps_to(total, count)
+    add_block_to(total, count)
