@@ -59,13 +59,11 @@ def edges_of(u, v, n, labels, relabel):
         u, v, vertices, names = known
         n, labels = vertices if n is None else n, names if labels is None else labels
     elif v is None and not (isinstance(u, (list, tuple)) or any(hasattr(u, name) for name in ARRAYS)):
-        raise (
-            not_here(u)
-            if hasattr(u, "adj") or hasattr(u, "tocoo")
-            else GraphError(
-                f"cannot make a graph of a {type_name(u)}; give a Graph, a NetworkX graph, a SciPy sparse matrix, edge "
-                "arrays (u, v) or (u, v, n), a list of pairs, or a table of two columns; files go through tcgpu.read"
-            )
+        if hasattr(u, "adj") or hasattr(u, "tocoo"):
+            raise not_here(u)
+        raise GraphError(
+            f"cannot make a graph of a {type_name(u)}; give a Graph, a NetworkX graph, a SciPy sparse matrix, edge "
+            "arrays (u, v) or (u, v, n), a list of pairs, or a table of two columns; files go through tcgpu.read"
         )
     if relabel:
         check_relabel(n, labels)
