@@ -1,7 +1,6 @@
 """Building blocks of the panel: boxes, rows of a form, charts, tables, a link that saves a file."""
 
 import base64
-import contextlib
 import functools
 import threading
 from pathlib import Path
@@ -11,6 +10,7 @@ import ipywidgets as widgets
 import traitlets
 
 from tcgpu import __version__, figures
+from tcgpu.datasets import parsed
 from tcgpu.errors import MethodError
 from tcgpu.markup import element, joined
 from tcgpu.records import Rows
@@ -146,11 +146,8 @@ class NumberField(widgets.Text):
         entered = self.value.strip().replace(",", "").replace("_", "")
         if not entered and self.placeholder:
             return None
-        number = self.value
-        for kind in (float, int):
-            with contextlib.suppress(ValueError):
-                number = kind(entered)
-        return self._check(number)
+        number = parsed(entered)
+        return self._check(self.value if isinstance(number, str) else number)
 
 
 def check_number(name, value, low, high):
