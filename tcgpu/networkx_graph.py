@@ -8,7 +8,6 @@ NetworkX.
 
 from collections import Counter
 from functools import cached_property
-from operator import itemgetter
 
 import networkx as nx
 import numpy as np
@@ -38,9 +37,9 @@ class BackendGraph:
 
     __networkx_backend__ = "tcgpu"
 
-    # NetworkX's method, for its error messages; it uses `_adj` only to look up nodes
-    nbunch_iter = nx.Graph.nbunch_iter
-    _adj = property(lambda self: self.number)
+    # NetworkX's methods, for their error messages; they use `_adj` and `_node` only to look up nodes
+    nbunch_iter, __contains__ = nx.Graph.nbunch_iter, nx.Graph.__contains__
+    _adj = _node = property(lambda self: self.number)
 
     def __init__(self, graph: Graph, source: nx.Graph | None = None, directions=None, roots=None):
         self.graph, self.source, self.directions, self.roots = graph, source, directions, roots or {}
@@ -50,14 +49,10 @@ class BackendGraph:
     def __len__(self):
         return self.graph.n
 
+    number_of_nodes = __len__
+
     def __iter__(self):
         return iter(self.nodes)
-
-    def __contains__(self, node):
-        try:
-            return node in self.number
-        except TypeError:  # not hashable, such as a list of nodes
-            return False
 
     def __repr__(self):
         return f"BackendGraph({self.graph!r})"
@@ -67,9 +62,6 @@ class BackendGraph:
 
     def is_multigraph(self):
         return False
-
-    def number_of_nodes(self):
-        return self.graph.n
 
     def number_of_edges(self):
         return self.graph.m if self.directions is None else int(np.bitwise_count(self.directions).sum())
@@ -236,10 +228,7 @@ def _weights(data, name):
 
     NotImplementedError is how a backend leaves a call to NetworkX, which then tries the next backend or its own code.
     """
-    try:
-        weights = list(map(itemgetter(name), data))
-    except KeyError:
-        weights = [attributes.get(name, 1) for attributes in data]
+    weights = [attributes.get(name, 1) for attributes in data]
     if not {*map(type, weights)} <= NUMBERS:
         raise NotImplementedError("edge weights that are not all int or float are not supported")
     return weights
