@@ -55,7 +55,7 @@ def count(arguments):
     With --device-memory, --resume or --executor the graph is counted in parts, and there is no timing `kernel`. A
     folder's graph then stays in its files.
     """
-    from tcgpu import distributed, measurement
+    from tcgpu import distributed, hardware, measurement
     from tcgpu.arrays import sum_exactly
 
     knobs, executor, by_vertex = _assignments(arguments.knob), arguments.executor, arguments.per_vertex
@@ -99,8 +99,6 @@ def count(arguments):
         "seconds_reading": reading,
     }
     if engine == "webgpu":
-        from tcgpu import hardware
-
         facts["device"] = asdict(hardware.webgpu_device())
     if arguments.json:
         print_json(facts if each is None else facts | {"per_vertex": _by_label(_labels(graph), each.tolist())})
@@ -457,8 +455,7 @@ def reproduce(arguments):
 
 def completion(arguments):
     """Print a script that completes commands and options in bash and zsh: `eval "$(tcgpu completion)"`."""
-    with open(os.path.join(os.path.dirname(__file__), "completion.bash"), encoding="utf-8") as script:
-        sys.stdout.write(script.read())
+    sys.stdout.write(Path(__file__).with_name("completion.bash").read_text(encoding="utf-8"))
 
 
 def trace(arguments):
@@ -641,9 +638,8 @@ def _parser():
     option = _command(commands, clustering, "graph.txt", *FILE, *COUNTING)
     option("--average", action="store_true", help="print only the mean over all vertices")
 
-    _command(commands, transitivity, "graph.txt", *FILE, *COUNTING)
-
-    _command(commands, support, "graph.txt", *FILE, *COUNTING)
+    for function in transitivity, support:
+        _command(commands, function, "graph.txt", *FILE, *COUNTING)
 
     option = _command(commands, motifs, "graph.txt", *FILE, *SIMULATED, "--engine")
     option("--all", action="store_true", help="also the subgraphs that are not connected")

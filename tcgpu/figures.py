@@ -107,10 +107,8 @@ def described(ax) -> str:
     others = len(ax.patches) - sum(map(len, containers))
     if others:
         lines.append(counted(others, "shape"))
-    for collection in ax.collections:
-        lines.append(_collection(collection, ax.axison))
-    for image in ax.images:
-        lines.append(_image(image))
+    lines += [_collection(collection, ax.axison) for collection in ax.collections]
+    lines += map(_image, ax.images)
     lines += _legend(ax)
     said = [text.get_text() for text in ax.texts if text.get_text()]
     numbers = [text for text in said if text.replace(",", "").replace(".", "").replace("%", "").isdigit()]
@@ -182,11 +180,10 @@ def _collection(collection, measured):
         points = np.asarray(collection.get_offsets(), float)
         found = f"{counted(len(points), 'dot')}{_label(collection)}{_color(collection.get_facecolor())}"
         return f"{found}: x {_span(points[:, 0])}, y {_span(points[:, 1])}" if measured and len(points) else found
-    kind, colors = (
-        ("segment", collection.get_colors())
-        if isinstance(collection, LineCollection)
-        else ("area", collection.get_facecolor())
-    )
+    if isinstance(collection, LineCollection):
+        kind, colors = "segment", collection.get_colors()
+    else:
+        kind, colors = "area", collection.get_facecolor()
     return f"{counted(len(collection.get_paths()), kind)}{_label(collection)}{_color(colors)}"
 
 
@@ -219,9 +216,8 @@ def _color(colors):
     names = Counter(COLORS.get(to_hex(color), to_hex(color)) for color in colors)
     if not 0 < len(names) <= 4:
         return ""
-    return (
-        f", {' and '.join(f'{many} {name}' for name, many in names.items()) if len(names) > 1 else next(iter(names))}"
-    )
+    counts = " and ".join(f"{many} {name}" for name, many in names.items())
+    return f", {counts}" if len(names) > 1 else f", {next(iter(names))}"
 
 
 def _label(artist):
