@@ -197,9 +197,12 @@ class Text:
             yield at, line
             at = following
 
-    def first_line(self, at):
-        """The first line from offset `at` on that is neither blank nor a comment (`%`), or (None, None)."""
-        return next(((p, line) for p, line in self.lines(at) if line and not line.startswith(b"%")), (None, None))
+    def first_line(self, at, what):
+        """The first line from offset `at` on that is neither blank nor a comment (`%`); an error says `what` it is."""
+        for place, line in self.lines(at):
+            if line and not line.startswith(b"%"):
+                return place, line
+        raise self.error_at_end(f"the file ends before its {what}")
 
     def chunk_bounds(self, first, size):
         """Ends of lines (offsets, int64) that cut the text from `first` on into chunks of about `size` bytes."""

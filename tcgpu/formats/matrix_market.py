@@ -52,9 +52,7 @@ def _values_in_header(text):
 
 def _size_line(text):
     """`(offset of the size line, rows, entries, offset of the first entry)`."""
-    at, line = text.first_line(text.line(text.start)[1])
-    if line is None:
-        raise text.error_at_end("the file ends before its size line: rows, columns and entries")
+    at, line = text.first_line(text.line(text.start)[1], "size line: rows, columns and entries")
     words = line.split(maxsplit=3)
     if len(words) != 3 or len(line) > 200 or not all(word.isdigit() for word in words):
         raise text.error(at, "expected the size line: rows, columns and entries")

@@ -58,9 +58,7 @@ def write(graph, stream):
 
 
 def _read_header(text):
-    at, line = text.first_line(text.start)
-    if line is None:
-        raise text.error_at_end("the file ends before its header: vertices and edges")
+    at, line = text.first_line(text.start, "header: vertices and edges")
     found = _HEADER.match(line[:200])
     if not found:
         raise text.error(at, "expected the header of a METIS file: vertices, edges, perhaps a format and a count")
