@@ -268,16 +268,13 @@ def _find_ends(text, at, head, columns):
     if columns is not None:
         names, *pairs, delimiter = _find_columns(text, at, line, columns)
     elif names:
-        pairs = pairs_of_ends(names)
-        shown = "a line of column names"
+        pairs, problem = pairs_of_ends(names), ""
         if len(pairs) > 1:
-            raise text.error(
-                at, f"{shown} with more than one column for an end of an edge; leave one source and one target{_OR_SAY}"
-            )
-        if not pairs and (len(names) > 2 or "" in names):
-            raise text.error(
-                at, f"{shown} that does not say which two are the ends of an edge; call them source and target{_OR_SAY}"
-            )
+            problem = "with more than one column for an end of an edge; leave one source and one target"
+        elif not pairs and (len(names) > 2 or "" in names):
+            problem = "that does not say which two are the ends of an edge; call them source and target"
+        if problem:
+            raise text.error(at, f"a line of column names {problem}{_OR_SAY}")
         if not pairs:
             say = "both columns are read as numbers of the same vertices; if they are, say columns=(0, 1)"
             head.doubt, pairs = text.error(at, say), [(0, 1)]
