@@ -55,8 +55,7 @@ PARAMETERS = {
 # The first values of each generator's controls: graphs that are small enough for the simulator.
 FIRST_VALUES = {
     "rmat": {"scale": 8, "edge_factor": 6},
-    "gap_kron": {"scale": 6},
-    "gap_urand": {"scale": 6},
+    **dict.fromkeys(("gap_kron", "gap_urand"), {"scale": 6}),
     "delaunay": {"n": 500},
     "mesh": {"rows": 20, "cols": 20},
     "mesh3d": {"planes": 5, "rows": 5, "cols": 10, "nonzeros_per_column": 7.5},
@@ -67,9 +66,7 @@ FIRST_VALUES = {
     "barabasi_albert": {"n": 200, "k": 5},
     "watts_strogatz": {"n": 200, "k": 8},
     "empty": {"n": 100},
-    "path": {"n": 500},
-    "cycle": {"n": 500},
-    "star": {"n": 500},
+    **dict.fromkeys(("path", "cycle", "star"), {"n": 500}),
     "clique": {"n": 20},
     "complete_bipartite": {"left": 20, "right": 20},
     "grid": {"rows": 20, "cols": 20},
@@ -116,13 +113,12 @@ class GraphCard(widgets.VBox):
         self.facts = elements.text("", "tcgpu-help", min_height="52px")
         order = elements.check_known("order", order or DEFAULT, ORDERS.values())
         self.order = elements.form_control("order", "of the vertices", order, choices=ORDERS)
-        super().__init__(
-            [elements.text("Graph", "tcgpu-heading"), self.source, self._stack, self.facts, self.order.row]
-        )
+        title = elements.text("Graph", "tcgpu-heading")
+        super().__init__([title, self.source, self._stack, self.facts, self.order.row])
         self.add_class("tcgpu-card")
+        elements.when_set(self._source_changed, self.source)
         if graph is not None:
             self._pick(graph)
-        elements.when_set(self._source_changed, self.source)
         self._on_change = on_change
 
     def picked(self) -> GraphSource:
@@ -233,7 +229,6 @@ class GraphCard(widgets.VBox):
         else:
             self.source.value = "a file"
             self.path.value = str(graph)
-        self._stack.selected_index = self.source.options.index(self.source.value)
 
     def _source_changed(self):
         self._stack.selected_index = self.source.options.index(self.source.value)
@@ -244,12 +239,10 @@ class GraphCard(widgets.VBox):
 
     def _make_controls(self, generator):
         """A control for each parameter of a generator; for the seed only if the generator uses it."""
-        controls = {}
-        for name, parameter in inspect.signature(GENERATORS[generator]).parameters.items():
-            if name == "seed" and generator in WITHOUT_SEED:
-                continue
-            value = FIRST_VALUES[generator].get(name, parameter.default)
-            controls[name] = _control(name, value)
+        defaults = {name: each.default for name, each in inspect.signature(GENERATORS[generator]).parameters.items()}
+        if generator in WITHOUT_SEED:
+            defaults.pop("seed")
+        controls = {name: _control(name, value) for name, value in (defaults | FIRST_VALUES[generator]).items()}
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
 
