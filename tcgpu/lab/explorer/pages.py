@@ -71,9 +71,8 @@ class Page(widgets.VBox):
     def begin(self, graphs, runs):
         """Clear the rows and begin a run; returns the result of `plan`."""
         sources, planned = self.plan(graphs, runs)
-        left_out = {run.method for run in runs if "sim" not in METHODS[run.method].engines} - {
-            run.method for run in planned
-        }
+        without_kernels = {run.method for run in runs if "sim" not in METHODS[run.method].engines}
+        left_out = without_kernels - {run.method for run in planned}
         self._left_out = f"Left out, because it runs no kernel: {', '.join(sorted(left_out))}. " if left_out else ""
         self.rows, self.run_code = Table((), *SHOWN), self.code(graphs, runs)
         return sources, planned
@@ -116,7 +115,7 @@ class Page(widgets.VBox):
 
     @elements.one_at_a_time
     def draw(self):
-        """Update charts, note and table."""
+        """Update charts, which each kind of page draws in its own `draw_charts`, note and table."""
         if self._shown:
             rows = self.to_draw()
             self.draw_charts(rows)
@@ -125,9 +124,6 @@ class Page(widgets.VBox):
 
     def to_draw(self):
         return list(self.rows)
-
-    def draw_charts(self, rows):
-        """Draw the charts of the rows."""
 
     def note_of(self, rows):
         simulated = any(row["engine"] == "sim" for row in rows)
