@@ -96,7 +96,7 @@ class SweepPage(Page):
             self.limits.value = tuple(min(limit, LONGEST_OF_FEW) for limit in self.limits.value)
 
     def plan(self, graphs, runs):
-        sources, runs = self._sources(), self._planned(runs)
+        sources, runs = self._sources(), self._planned(runs, self.way.value)
         if self.way.value != RUN:
             with suppress(GraphError):  # no file is named yet
                 sources.append(graphs.picked())
@@ -109,8 +109,7 @@ class SweepPage(Page):
         low, high = self.limits.value
         return low <= nonzeros <= high
 
-    def _planned(self, runs, way=None):
-        way = way or self.way.value
+    def _planned(self, runs, way):
         if way != RUN:
             estimated = {"verb": "estimate", "gpu": self.gpu.value, "fill": way == FULL, "engine": None, "repeats": 1}
             runs = [run._replace(**estimated) for run in with_kernels(runs)]
