@@ -40,16 +40,11 @@ def min_max(u, v):
 
 def clean_columns(u, v, n, rank=None):
     rank = np.empty(0, np.int32) if rank is None else rank
-    layout = _key_layout(u.size, n)
-    keys, bounds = _partitioned(_count_edges, (locked(u), locked(v), locked(rank)), u.size, n, *layout)
-    return _sorted(keys, bounds, u.size, n, *layout)
+    return _columns(_count_edges, (locked(u), locked(v), locked(rank)), u.size, n)
 
 
 def moved_columns(col_ptr, row_idx, rank):
-    edges, n = row_idx.size, rank.size
-    layout = _key_layout(edges, n)
-    keys, bounds = _partitioned(_count_moved, (col_ptr, row_idx, locked(rank)), edges, n, *layout)
-    return _sorted(keys, bounds, edges, n, *layout)
+    return _columns(_count_moved, (col_ptr, row_idx, locked(rank)), row_idx.size, rank.size)
 
 
 def column_of_each(col_ptr, m):
@@ -126,11 +121,12 @@ def _key_layout(edges, n):
     return shift, bits, np.uint64
 
 
-def _partitioned(count, source, edges, n, shift, bits, key_type):
-    """The keys of all edges without loops, bucket after bucket, and the bounds of the buckets.
+def _columns(count, source, edges, n):
+    """The CleanColumns of edges: their keys without loops are written bucket after bucket, and then sorted.
 
     count: the first pass over the `source`, whose last array has the vertices' numbers, if there are.
     """
+    shift, bits, key_type = _key_layout(edges, n)
     workers, buckets = shares(edges), (max(n, 1) - 1 >> shift) + 1
     counters, of_bucket = np.zeros((workers, buckets), np.int64), np.empty((buckets, workers), np.int64)
     ranked = np.empty(edges if source[-1].size else 0, np.uint64)  # both ends of each edge: to look them up once
@@ -138,7 +134,8 @@ def _partitioned(count, source, edges, n, shift, bits, key_type):
     starts = running_sums(of_bucket.ravel())
     keys = np.empty(int(starts[-1]), key_type)
     run_threads(_partition, edges, *source[:2], ranked, shift, bits, starts, counters, keys, workers=workers)
-    return keys, starts[::workers].copy()
+    del counters, of_bucket, ranked  # the memory is for sorting
+    return _sorted(keys, starts[::workers].copy(), edges, n, shift, bits, key_type)
 
 
 def _sorted(keys, bounds, edges, n, shift, bits, key_type):
