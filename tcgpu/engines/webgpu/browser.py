@@ -121,19 +121,15 @@ class Device(common.Device):
             return super()._new_buffer(size, *usage)
         self.raw.push_error_scope("out-of-memory")
         made = super()._new_buffer(size, *usage)
-        if error := self._answer():
+        if error := _waited(self.raw.proxy.popErrorScope()):
             self._raise(error)
         return made
-
-    def _answer(self):
-        """The error since `push_error_scope`, or None."""
-        return _waited(self.raw.proxy.popErrorScope())
 
     def _compile(self, text, layout, name):
         self.raw.push_error_scope("validation")
         module = self.raw.create_shader_module(code=text, label=name)
         made = self._pipeline_of(module, layout, name)
-        error, line = self._answer(), ""
+        error, line = _waited(self.raw.proxy.popErrorScope()), ""
         if error:
             for message in _waited(module.proxy.getCompilationInfo()).messages:
                 if message.type == "error":
