@@ -4,7 +4,7 @@ import importlib.util
 import os
 import re
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tcgpu.engines.facts import OutOfMemory
 from tcgpu.engines.webgpu import device as common
@@ -40,10 +40,8 @@ def adapters():
     import wgpu
     from wgpu.backends.wgpu_native import extras
 
-    try:
+    with suppress(RuntimeError):  # something else in this process uses wgpu already
         extras.set_instance_extras(backends=["Vulkan", "Metal", "DX12"])  # to look for OpenGL would take half a second
-    except RuntimeError:
-        pass  # something else in this process uses wgpu already
     found = wgpu.gpu.enumerate_adapters_sync()
     return [(_facts(each.info), each) for each in found if each.info["backend_type"] in common.BACKENDS]
 
