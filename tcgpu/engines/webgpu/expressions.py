@@ -305,11 +305,10 @@ class Expressions(KernelTransformer):
 
     def position(self, name, node):
         """What `cuda.threadIdx.x` and others like it are."""
-        threads = Value(f"{self.module.threads}u", "u32")
         found = {
             ("threadIdx", "x"): unsigned("lid", False),
             ("blockIdx", "x"): unsigned("block"),
-            ("blockDim", "x"): threads,
+            ("blockDim", "x"): unsigned(f"{self.module.threads}u"),
             ("gridDim", "x"): unsigned(self.module.blocks),
             ("laneid",): unsigned("(lid & 31u)", False),
             ("warpsize",): unsigned("32u"),
