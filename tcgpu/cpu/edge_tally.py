@@ -25,12 +25,8 @@ def add_at_edges(graph, part, by_edge, found, shared, workers):
     bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     places = np.empty((workers, graph.n), np.int32) if by_edge else None
     hits = np.empty((workers, graph.max_column), np.int32)
-    run(_finder(by_edge, shared), graph, part, workers, True, bitmaps, places, hits, found, None, None, None)
-
-
-@functools.cache
-def _finder(by_edge, shared):
-    return finder(tallies(by_edge, shared))
+    find = finder(tallies(by_edge, shared))
+    run(find, graph, part, workers, True, bitmaps, places, hits, found, None, None, None)
 
 
 @inline
@@ -42,6 +38,7 @@ def add(found, index, value, shared):
         fetch_add(found, index, value)
 
 
+@functools.cache
 def tallies(by_edge, shared):
     """The Emitter that adds triangles at each edge or vertex: at (u, v) or u and v once, at the others one by one.
 
@@ -69,9 +66,4 @@ def tallies(by_edge, shared):
     def column(found, u, many):
         add(found, u, found.dtype.type(many), shared)
 
-    return Emitter(begin, triangle, edge, *((None, prefetch_at) if by_edge else (column, None)))
-
-
-@inline
-def prefetch_at(found, position):
-    prefetch(found, position)
+    return Emitter(begin, triangle, edge, *((None, prefetch) if by_edge else (column, None)))

@@ -9,6 +9,7 @@ The loops over a column are not functions. These would have array arguments, who
 even for an inlined function: counts took twice as long. What an emitter adds to is therefore `uncounted`.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -54,6 +55,7 @@ class Emitter(NamedTuple):
     ahead: Callable | None = None  # (own, position): triangles at the edges from this position on may follow soon
 
 
+@functools.cache
 def finder(emitter=None, compares=False):
     """The compiled loop for an Emitter, or for a count, which `run` calls.
 
@@ -232,6 +234,7 @@ def finder(emitter=None, compares=False):
     return find
 
 
+@functools.cache
 def words_finder(emitter=None):
     """As `finder`, for words of columns: it ANDs those of v's column with u's bitmap, if these are packed.
 

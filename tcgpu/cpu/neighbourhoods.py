@@ -9,8 +9,6 @@ that its two rows of bits share, found with one AND and popcount for 64 vertices
 dense and u not are found in the same way: at an edge (u, v) from v's row and a bitmap of u's column.
 """
 
-import functools
-
 import numpy as np
 
 from tcgpu.cpu.edge_tally import add, tallies
@@ -45,13 +43,9 @@ def word_tally(graph, by_edge, workers):
     run_threads(pack_words, indptr, indices, 0, graph.n, word_index, words, span, workers=shares(indices.size))
     bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     found = np.zeros((1, graph.m), np.int32) if by_edge else np.zeros((workers, graph.n), np.int64)
-    run(_finder(by_edge), graph, all_edges(graph), workers, 0, graph.n, word_index, words, span, bitmaps, found, None)
+    find = words_finder(tallies(by_edge, False))
+    run(find, graph, all_edges(graph), workers, 0, graph.n, word_index, words, span, bitmaps, found, None)
     return found if by_edge else found.sum(axis=0, keepdims=True) >> 1  # a vertex finds each triangle at two edges
-
-
-@functools.cache
-def _finder(by_edge):
-    return words_finder(tallies(by_edge, False))
 
 
 def first_dense(graph):
