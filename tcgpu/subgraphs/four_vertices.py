@@ -197,20 +197,9 @@ def _orbits_of(triangle, pairs, sides, tails, others, middles, stars, ends, cliq
     path_middle = middles - triangle - cycle - paw_side - 2 * diamond_middle - diamond_rim - 2 * clique
     path_end = ends - others - 2 * triangle
     path_end -= 2 * (cycle + paw_tail + paw_base) + 3 * diamond_rim + 4 * clique
-    return {
-        "path of 3": others - 2 * triangle,
-        "triangle": triangle,
-        "path end": path_end,
-        "path middle": path_middle,
-        "star": star,
-        "cycle": cycle,
-        "paw tail": paw_tail,
-        "paw base": paw_base,
-        "paw side": paw_side,
-        "diamond rim": diamond_rim,
-        "diamond middle": diamond_middle,
-        "clique": clique,
-    }
+    orbits = (others - 2 * triangle, triangle, path_end, path_middle, star, cycle, paw_tail, paw_base, paw_side,
+              diamond_rim, diamond_middle, clique)  # fmt: skip
+    return dict(zip(EDGE_ORBITS, orbits, strict=True))
 
 
 def _vertex_orbits_of(degree, at):
