@@ -31,14 +31,9 @@ from tcgpu.registry import Method, as_list, check_engine, choose, engine_of, on_
 
 CAPABILITIES = (7, 5), (8, 0), (9, 0)
 MOST_REGISTERS = 64  # of a thread: with more, fewer than half of an SM's threads can be there at once
-SHAPES = (
-    {"threads": 1, "blocks": 1},
-    {"threads": 2, "blocks": 1},
-    {"threads": 33, "blocks": 3},
-    {"threads": 7, "blocks": 5},
-    {"threads": 64, "blocks": 1},
-    {"threads": 100, "blocks": 2},
-    {"threads": 32, "blocks": 40},
+SHAPES = tuple(
+    {"threads": threads, "blocks": blocks}
+    for threads, blocks in ((1, 1), (2, 1), (33, 3), (7, 5), (64, 1), (100, 2), (32, 40))
 )
 MOST_THREADS = 4096  # of a launch in the simulator; a method's own number of blocks may be more
 LONGEST_RUN = 4.0  # seconds that the simulator may take for one count, by its estimate
