@@ -259,10 +259,6 @@ class TracedBlock(InstrumentedBlock):
         threads = slice(*(WARP * warp for warp in only or (0, MAX_WARPS)))
         super().__init__(number, recorder, run, args, only=threads)
 
-    def forget(self):
-        """Drop what was done: it refers to itself in cycles, and the garbage collector is off."""
-        del self.warps, self.threads, self.ready, self.waiting
-
     @property
     def clock(self):
         """How many steps the device has done when this block has done its own so far."""
@@ -295,7 +291,8 @@ class Recorder(InstrumentedCuda):
             columns["block"].extend([block.number] * steps)
             columns["warp"].extend([number] * steps)
             self.kept += warp.kept
-        block.forget()
+        # it refers to itself in cycles, and the garbage collector is off
+        del block.warps, block.threads, block.ready, block.waiting
 
     def _collect(self, inside, step=None, weight=1, group=0, in_flight=False):
         """Add what was done in a step, round or call, in the order in which it ran.
