@@ -196,8 +196,11 @@ class Checker(InstrumentedCuda):
     def passed(self, barrier_of):
         block, lanes = self.block, list(barrier_of)
         barrier = next(iter(barrier_of.values()))
-        if len({lane.at_site for lane in lanes}) > 1:
-            self.different_places(lanes)
+        other = next((lane for lane in lanes if lane.at_site != lanes[0].at_site), None)
+        if other:
+            here, there = (SITES[lane.at_site] for lane in (lanes[0], other))
+            says = f"{lanes[0]} waits here, but {other} waits at line {there.line}, {there.expression}"
+            self.report("barrier", here, lanes[0], f"{says}: all must wait at the same place")
         if barrier.mask is not BLOCK:
             if barrier.orders:
                 block.passed_warp(lanes)
@@ -208,13 +211,6 @@ class Checker(InstrumentedCuda):
             must = f"all threads of a block must reach {site.expression}"
             self.report("barrier", site, lanes[0], f"{lanes[0]} waits here, but {gone} has returned: {must}")
         block.passed_block()
-
-    def different_places(self, lanes):
-        first = lanes[0]
-        other = next(lane for lane in lanes if lane.at_site != first.at_site)
-        here, there = (SITES[lane.at_site] for lane in (first, other))
-        says = f"{first} waits here, but {other} waits at line {there.line}, {there.expression}"
-        self.report("barrier", here, first, f"{says}: all must wait at the same place")
 
     def stuck(self, waiting):
         lanes = [next(iter(barrier_of)) for barrier_of in waiting]
