@@ -11,7 +11,7 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 
-from tcgpu.arrays import bincount, repeat
+from tcgpu.arrays import bincount, blocks, repeat
 from tcgpu.engines import interpreted
 from tcgpu.engines.kernel_language import is_cuda, is_device_function, names_of
 from tcgpu.engines.meaning import all_names
@@ -155,8 +155,7 @@ def idle(merged):
 
 def parts_of(nonzeros, stride=1):
     """Yield at most PART nonzeros at a time, as a slice; or as indices, if only every `stride`th warp takes any."""
-    for begin in range(0, nonzeros, PART):
-        part = slice(begin, min(nonzeros, begin + PART))
+    for part in blocks(nonzeros, PART):
         if stride > 1:
             indices = np.arange(part.start, part.stop)
             part = indices[indices // WARP % stride == 0]
