@@ -179,12 +179,10 @@ class SimulatedCuda:
         return np.uint32(_bits(value).count("1"))
 
     def clz(self, value):
-        bits = _bits(value)
-        return np.uint32(len(bits) - len(bits.lstrip("0")))
+        return np.uint32(f"{_bits(value)}1".index("1"))
 
     def ffs(self, value):
-        bits = _bits(value)
-        return np.uint32(0 if "1" not in bits else len(bits) - bits.rindex("1"))
+        return np.uint32(1 + _bits(value)[::-1].find("1"))
 
     def brev(self, value):
         return type(value)(int(_bits(value)[::-1], 2))
