@@ -10,7 +10,7 @@ import numpy as np
 from tcgpu.arrays import bincount, locked
 from tcgpu.cpu.cleaning import min_max
 from tcgpu.cpu.edges import last_up_to
-from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads
+from tcgpu.engines.native import fetch_or, jit, lowest_bit, popcount, run_threads, shares, threads
 
 U64 = np.uint64
 MAX_SPAN_PER_EDGE = 64  # the table may cover this many integers for each edge: 16 bytes an edge,
@@ -103,8 +103,7 @@ def _number_marked(worker, workers, marks, before, low, ids):
         marks[U64(2 * k + 1)] = put
         rest = marks[U64(2 * k)]
         while rest:
-            below = ~rest & (rest - U64(1))  # ones below the lowest bit of `rest`
-            ids[U64(put)] = low + 64 * k + np.int64(popcount(below))
+            ids[U64(put)] = low + 64 * k + lowest_bit(rest)
             rest &= rest - U64(1)
             put += 1
 
