@@ -168,10 +168,7 @@ class Checker(InstrumentedCuda):
         verb = VERBS[site.kind]
         sizes = " x ".join(f"{length:,}" for length in array.shape)
         says = f"{lane} {verb} {element}, out of bounds: the array has {sizes} element{'s' * (sizes != '1')}"
-        if (
-            self.block.arrays[id(array)].begin >> MEMORY_SHIFT == SHARED
-            and owner_of(array) is self.block.shared.dynamic
-        ):
+        if owner_of(array) is self.block.shared.dynamic:
             says += f", since the launch asks for {self.dynamic_bytes:,} bytes of shared memory"
         if min(index if isinstance(index, tuple) else (index,)) < 0:
             why = "an index below 0, which NumPy and Numba count from the end"
@@ -343,9 +340,8 @@ class Checker(InstrumentedCuda):
         else:
             missing = "with no cuda.syncthreads in between"
         name, index = self.element_at(one, here, block)
-        element = f"{name}[{_inside(index)}]" + (
-            " in shared memory" if block and one[0] >> MEMORY_SHIFT == SHARED else ""
-        )
+        where = " in shared memory" if block and one[0] >> MEMORY_SHIFT == SHARED else ""
+        element = f"{name}[{_inside(index)}]{where}"
         if same and is_update(here):
             says = f"{thread} and {other} both read and write {element}"
         else:
