@@ -558,8 +558,7 @@ class Expressions(KernelTransformer):
             elif not isinstance(value.literal, bool):
                 texts.append(self.temporary(value).text if masked else value.text)
 
-        for argument in arguments:
-            give(argument)
+        give(Several(tuple(arguments)))
         own = [text for text in texts if text.startswith("&")]
         if len(own) > len(set(own)):
             raise NotInWgsl(f"{function.__name__} is given an array of the thread twice: WGSL has no aliases")
@@ -606,8 +605,7 @@ class Expressions(KernelTransformer):
             return Several(())
         if name[0] in BLOCK_VOTES:
             value = self.temporary(numbers.cast(arguments[0], "bool")).text
-            of_all = name[0] == "syncthreads_and"
-            wanted = f"!{value}" if of_all else value
+            wanted = f"!{value}" if name[0] == "syncthreads_and" else value
             if self.guard:
                 wanted = f"{self.guard} && {wanted}"
             count = self.slot("u32")
