@@ -366,8 +366,7 @@ class Function(Expressions):
             elif falls_through or not self.lines[-1].startswith("  return"):  # naga does not see that a loop has no end
                 self.line(f"return {self.returned_type()}();")
         self.lines = in_blocks(self.lines)
-        head = list(self.declarations())
-        return "\n".join([*head, *self.lines, ""])
+        return "\n".join([*self.declarations(), *self.lines, ""])
 
     def declarations(self):
         """The lines that declare variables; those whose first line assigns them are declared there."""
