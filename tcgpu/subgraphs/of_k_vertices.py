@@ -27,17 +27,7 @@ from tcgpu.cpu.neighbours import edge_blocks
 from tcgpu.cpu_costs import FEW_WORDS, LONG_COLUMN, MANY_BITS
 from tcgpu.declarations import GPU
 from tcgpu.engines.choice import NUMBA, Engine, in_numpy
-from tcgpu.engines.native import (
-    CACHE_LINE,
-    common_bits,
-    inline,
-    jit,
-    lowest_bit,
-    popcount,
-    run_threads,
-    stoppable,
-    stopped,
-)
+from tcgpu.engines.native import CACHE_LINE, common_bits, jit, lowest_bit, popcount, run_threads, stoppable, stopped
 from tcgpu.errors import GraphError, MethodError, roomy
 from tcgpu.graph import Graph
 from tcgpu.kernels.chatterjee import combinations
@@ -298,18 +288,17 @@ def _grow_cliques(
         if length < k - 1:
             continue
         by_hubs = u >= base and length * MANY_BITS >= n - u  # no literal: these are compiled for each
+        words = hub_words if by_hubs else (length + 63) // 64
+        if words > FEW_WORDS:
+            words = -(-words // CACHE_LINE) * CACHE_LINE  # whole cache lines
+        for w in range(words):
+            masks[0, U64(w)] = U64(0)
         if by_hubs:
-            words = _padded(hub_words)
-            for w in range(words):
-                masks[0, U64(w)] = U64(0)
             for i in range(begin, end):
                 bit = U64(row_idx[U64(i)] - base)
                 masks[0, bit >> U64(6)] |= U64(1) << (bit & U64(63))
             total += _cliques_within(bits, start, by_hubs, masks, word, left, (u - base) // 64, words, k - 1, queue)
             continue
-        words = _padded((length + 63) // 64)
-        for w in range(words):
-            masks[0, U64(w)] = U64(0)
         for w in range(length * words):
             local[U64(w)] = U64(0)
         for i in range(length):
@@ -334,12 +323,6 @@ def _grow_cliques(
         for i in range(begin, end):
             places[U64(row_idx[U64(i)])] = 0
     found[worker] = total
-
-
-@inline
-def _padded(words):
-    """The words of a row of bits: whole cache lines, if there are more than FEW_WORDS."""
-    return -(-words // CACHE_LINE) * CACHE_LINE if words > FEW_WORDS else words
 
 
 @jit
