@@ -125,12 +125,11 @@ class Device(common.Device):
     def _wait(self):
         """Wait in Python, so that Ctrl-C ends it; the package's own function does not work."""
         began = time.perf_counter()
-        while not self._is_idle():
+        while True:
+            with uninterrupted():  # or what it calls back may be lost
+                found = self._api.libf.wgpuDevicePoll(self.raw._internal, False, self._api.ffi.NULL)
+            if found & 1:  # it is a bool of one byte: what the other bytes are does not count
+                return
             waited = time.perf_counter() - began
             if waited > 5e-5:
                 time.sleep(min(waited / 8, 1e-3))
-
-    def _is_idle(self):
-        with uninterrupted():  # or what it calls back may be lost
-            found = self._api.libf.wgpuDevicePoll(self.raw._internal, False, self._api.ffi.NULL)
-        return found & 1  # it is a bool of one byte: what the other bytes are does not count
