@@ -188,14 +188,10 @@ def _processes():
 
 
 def _start_server():
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)}
-    command, nowhere = [sys.executable, "-c", PROGRAM, str(_processes())], subprocess.DEVNULL
-    _servers.append(
-        subprocess.Popen(
-            command, bufsize=0, env=environment, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere,
-            start_new_session=True,
-        )
-    )  # fmt: skip
+    path = os.pathsep.join(path or os.curdir for path in sys.path)
+    how = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": os.environ | {"PYTHONPATH": path}}
+    command = [sys.executable, "-c", PROGRAM, str(_processes())]
+    _servers.append(subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, start_new_session=True, **how))
 
 
 def serve(processes):
