@@ -99,7 +99,7 @@ def _peeled(verb, function, graph, options, *args):
 def _joined(graph):
     """Which vertices have an edge, and where the columns of these begin in the rows, which have new numbers."""
     if not isinstance(graph, Graph):
-        return map(runtime.to_host, graph.joined())
+        return [runtime.to_host(array) for array in graph.joined()]
     joined = graph.degrees > 0
     number = np.cumsum(joined, dtype=np.int32) - np.int32(1)
     return joined, graph.col_ptr[:-1][joined], number[graph.row_idx]
