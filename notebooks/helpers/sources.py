@@ -9,8 +9,8 @@ def text_of(*functions):
     return "\n".join(inspect.getsource(getattr(function, "py_func", function)) for function in functions)
 
 
-def show(function, first, last):
-    """Print the source of a function from the line that has the text `first` to before the text `last`."""
+def show(function, first, last=""):
+    """Print the source of a function from the line that has the text `first` to before the text `last`, or its end."""
     show_part(text_of(function), first, last)
 
 
