@@ -233,7 +233,7 @@ def test_a_server_takes_more_names(folder, many_cores, compilations, monkeypatch
     later = found[4:]
     del found[4:]
     image_of(many_cores[0])
-    monkeypatch.setattr(kernel_compiler, "FEWEST", 2)
+    monkeypatch.setattr(kernel_compiler, "LEAST_KERNELS", 2)
     found += later
     assert all(kernel.__name__ in image_of(kernel).entry for kernel in many_cores)
     assert len(kernel_compiler._servers) == 1 and not compilations

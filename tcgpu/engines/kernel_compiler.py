@@ -137,7 +137,7 @@ def _say_once(text):
 # ------------------------------------------------------------------------------------------------- in other processes
 
 LEAST_CORES, MOST_PROCESSES = 6, 12  # on fewer cores, by our reckoning, processes would save nothing
-FEWEST = 4  # kernels for which processes are started
+LEAST_KERNELS = 4  # for which processes are started
 RECORD, IDLE = 256, 5  # bytes that name a kernel, as processes read them; seconds for which they wait for another one
 PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.serve(int(sys.argv[1]))"
 
@@ -163,7 +163,7 @@ def compile_others(path, signature, capability):
                 file = path_of(kernel.py_func, kernel.signatures[number], capability, kernel.most_threads)
                 if not file.exists():
                     missing[file] = each
-    if len(missing) < FEWEST:
+    if len(missing) < LEAST_KERNELS:
         return
     if not _servers or _servers[-1].poll() is not None:
         _start_server()
