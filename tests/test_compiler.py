@@ -210,7 +210,6 @@ def many_cores(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     for name, empty in {"_servers": [], "_under_way": {}, "_seen": set()}.items():
         monkeypatch.setattr(kernel_compiler, name, empty)
-    monkeypatch.setattr(kernel_compiler, "IDLE", 1)
     kernels = [value for value in vars(merging).values() if isinstance(value, runtime.Kernel)]
     found = [(f"{each.__module__}:{each.__name__}", each) for each in kernels]
     monkeypatch.setattr(kernel_compiler, "_loaded_kernels", lambda: found)
