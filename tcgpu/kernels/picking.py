@@ -1,8 +1,6 @@
-"""Mark and pick elements of arrays on the device: `low <= a`, `a[marks]` and `a[at]` of NumPy.
+"""Mark and pick elements of arrays on the device, as NumPy does by `low <= a`, `a[marks]` and `a[at]`.
 
-CuPy compiles each such operation when a process first needs it, one after the other, for a tenth of a second or more.
-These kernels are compiled with all others, at the same time.
-"""
+CuPy compiles each such operation alone when a process first needs it, which takes a tenth of a second or more."""
 
 import numpy as np
 
@@ -46,7 +44,8 @@ def picked(values, at):
 
 
 class Marked:
-    """The elements that `marks` (a bool for each) marks, in their order. places: how many are before each, and all."""
+    """The elements that `marks` (a bool for each) marks, in their order. places: how many are marked before each; at
+    its end, how many in all."""
 
     def __init__(self, marks):
         self.marks = marks.view(np.uint8)

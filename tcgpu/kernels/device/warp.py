@@ -36,8 +36,8 @@ def sum_up_to(value):
 @cuda.jit(device=True)
 def add_warps_to(total, count):
     """As `add_block_to`, for blocks of whole warps: each warp adds up its lanes, then the first warp adds up the warps.
-    With two barriers in place of one for each round, counts of small graphs take 4 % less time. `window_kernel` takes
-    12 us more on an H200, of which we do not know the cause."""
+    It has two barriers, not one for each round: counts of small graphs take 4 % less time. With it, `window_kernel`
+    takes 12 us more on an H200; we do not know why."""
     partial, lane, warp = cuda.shared.array(0, int64), cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
     found = sum_of_warp(count)
     cuda.syncthreads()  # all threads have finished their previous use of the memory
