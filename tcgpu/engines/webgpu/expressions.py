@@ -1,25 +1,12 @@
 """What an expression of a kernel is in WGSL; see `translator`."""
 
 import ast
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tcgpu.engines.kernel_language import OPERATIONS, CallersFunction, KernelTransformer, is_cuda, is_device_function
-from tcgpu.engines.webgpu.numbers import (
-    BIG,
-    COMPARED,
-    WGSL,
-    Array,
-    NotInWgsl,
-    Parts,
-    Several,
-    Value,
-    bare,
-    literal,
-    mapped,
-    unsigned,
-)  # fmt: skip
+from tcgpu.engines.webgpu.numbers import BIG, WGSL, Array, NotInWgsl, Several, Value, bare, literal, mapped, unsigned
 from tcgpu.errors import KernelError
 
 VOTES = {"any_sync", "all_sync", "ballot_sync", "shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync"}
@@ -29,6 +16,15 @@ ATOMIC = {
     "add": "atomicAdd", "sub": "atomicSub", "or_": "atomicOr", "and_": "atomicAnd", "xor": "atomicXor",
     "max": "atomicMax", "min": "atomicMin", "exch": "atomicExchange",
 }  # fmt: skip
+COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a variable is that has a tuple: the names of a variable for each item."""
+
+    names: tuple
+    fields: tuple
 
 
 class Parted(Exception):

@@ -4,7 +4,6 @@ WGSL of browsers has no integers of 64 bits. There, each is a pair, vec2<u32>(lo
 pairs (`prelude`): exact, and slower. Where the device has them, an integer of 64 bits is an i64 or u64.
 """
 
-import ast
 import operator
 from dataclasses import dataclass, replace
 
@@ -19,7 +18,6 @@ CALLS = {
     "add": "add_64", "sub": "sub_64", "mul": "mul_64", "lshift": "shl_64",  # the same for i64 and u64
 }  # fmt: skip
 ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
-COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 
 
 class NotInWgsl(Exception):
@@ -58,14 +56,6 @@ class Several:
 
     items: tuple
     fields: tuple = ()
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a variable is that has a tuple: the names of a variable for each item."""
-
-    names: tuple
-    fields: tuple
 
 
 def mapped(change, value):

@@ -25,20 +25,8 @@ from typing import NamedTuple
 from tcgpu.engines.kernel_language import OPERATIONS, parameters, refuse_recursion, source_tree
 from tcgpu.engines.webgpu import prelude
 from tcgpu.engines.webgpu.device import WIDTH
-from tcgpu.engines.webgpu.expressions import Expressions, Parted
-from tcgpu.engines.webgpu.numbers import (
-    BIG,
-    WGSL,
-    Array,
-    NotInWgsl,
-    Numbers,
-    Parts,
-    Several,
-    Value,
-    bare,
-    literal,
-    unsigned,
-)  # fmt: skip
+from tcgpu.engines.webgpu.expressions import Expressions, Parted, Parts
+from tcgpu.engines.webgpu.numbers import BIG, WGSL, Array, NotInWgsl, Numbers, Several, Value, bare, literal, unsigned
 from tcgpu.errors import KernelError, TcgpuError
 
 # names that a variable must not take: WGSL's own, and those of functions that translated text calls
