@@ -10,16 +10,13 @@ import numpy as np
 
 from tcgpu import cpu_costs as costs
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.engines.native import CACHE_LINE, LANES, jit, run_threads, shares
+from tcgpu.engines.native import CACHE_LINE, I64, LANES, U64, jit, run_threads, shares
 
 MOST_PACKED = 1 << 23  # nonzeros whose words are packed at a time
 MAX_HUBS = 1 << 14  # their rows take 16 MB; those of more hubs take longer to read than they save
 MAX_KEPT_HUBS = 1 << 15  # for counts in parts, which keep the rows: 64 MB, and count no edges later
 SAMPLES, SAMPLE_ROWS = 64, 1 << 10  # runs of `row_idx` that are read to estimate words per nonzero
 SAMPLE_EDGES = 1 << 12  # edges that are read to estimate the other shares
-
-I64 = np.int64
-U64 = np.uint64
 
 
 class Hubs(NamedTuple):

@@ -18,16 +18,13 @@ import numpy as np
 from tcgpu.arrays import CleanColumns, locked, running_sums
 from tcgpu.cpu.edges import last_up_to
 from tcgpu.cpu_costs import INSERTED_MEAN, INSERTED_ROWS, MANY
-from tcgpu.engines.native import fetch_add, jit, run_threads, shares, stoppable, stopped, threads
+from tcgpu.engines.native import U32, U64, fetch_add, jit, run_threads, shares, stoppable, stopped, threads
 
 MIN_BUCKETS, MAX_BUCKETS = 1 << 8, 1 << 13
 BUCKET_EDGES = 1 << 13  # the desired size of a bucket: at most 64 KB of keys, which a core's cache holds
 HIGH_DEGREE = 1 << 12  # so few vertices have as many neighbours that one thread sorts these
 SORT_SHARES = 16  # of a share of the buckets: a worker takes as many neighbours, so few cache lines have two writers
 CHUNK = 1 << 16  # elements that a worker takes from a queue at a time
-
-U64 = np.uint64
-U32 = np.uint32
 
 
 def min_max(u, v):

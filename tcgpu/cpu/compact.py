@@ -10,9 +10,8 @@ import numpy as np
 from tcgpu.arrays import bincount, locked
 from tcgpu.cpu.cleaning import min_max
 from tcgpu.cpu.edges import last_up_to
-from tcgpu.engines.native import fetch_or, jit, lowest_bit, popcount, run_threads, shares, threads
+from tcgpu.engines.native import U64, fetch_or, jit, lowest_bit, popcount, run_threads, shares, threads
 
-U64 = np.uint64
 MAX_SPAN_PER_EDGE = 64  # the table may cover this many integers for each edge: 16 bytes an edge,
 MAX_SPAN = 1 << 24  # and always this many
 

@@ -13,7 +13,7 @@ from tcgpu.cpu.choose import MOST_PACKED, Design, design, hub_rows, kept_design
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.cpu.finding import FAR, REST_BITS, chunk_bounds, chunks, finder, is_later, pack_words, run, words_finder
 from tcgpu.cpu_costs import CLOSE, LATER_EDGES, NEIGHBOURS
-from tcgpu.engines.native import CACHE_LINE, LANES, fetch_add, jit, prefetch, run_threads, shares, stopped
+from tcgpu.engines.native import CACHE_LINE, I64, LANES, U64, fetch_add, jit, prefetch, run_threads, shares, stopped
 
 STRETCHES, STRETCH = 4, 1 << 14  # edges that are looked at for a first triangle
 SAMPLES = 64  # edges that are looked at to decide whether columns are far
@@ -22,9 +22,6 @@ AHEAD = 4  # how many of these edges ahead to prefetch the rows to look up
 
 LINE_ROWS = 2 * CACHE_LINE  # rows in a cache line
 COUNT, COUNT_SHORT, COUNT_WORDS = finder(), finder(compares=True), words_finder()
-
-I64 = np.int64
-U64 = np.uint64
 
 
 def count(graph, part=None, workers=None):

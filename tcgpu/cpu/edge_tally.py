@@ -10,10 +10,7 @@ import numpy as np
 
 from tcgpu.cpu.edges import marking_workers
 from tcgpu.cpu.finding import Emitter, finder, run
-from tcgpu.engines.native import fetch_add, inline, prefetch, uncounted
-
-I64 = np.int64
-U64 = np.uint64
+from tcgpu.engines.native import U64, fetch_add, inline, prefetch, uncounted
 
 
 def add_at_edges(graph, part, by_edge, found, shared, workers):

@@ -2,15 +2,11 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
 from tcgpu.cpu_costs import MANY
-from tcgpu.engines.native import fetch_add, jit, threads, uncached
+from tcgpu.engines.native import U64, fetch_add, jit, threads, uncached
 
 TAKEN = 64  # vertices that a worker takes at a time
 MARKS = 3  # times the columns: the most memory for the marks of all workers
-
-U64 = np.uint64
 
 
 class Edges(NamedTuple):

@@ -19,7 +19,10 @@ from tcgpu.cpu.edges import last_up_to, takes_any_v
 from tcgpu.cpu_costs import AND_WORDS, FEW_HUBS, FEW_ROWS, LATER_ROWS, MUCH_LONGER
 from tcgpu.engines.native import (
     CACHE_LINE,
+    I32,
+    I64,
     LANES,
+    U64,
     fetch_add,
     inline,
     jit,
@@ -39,10 +42,6 @@ PIECES = 2  # chunks of a very long column for each worker
 FAR, NEAR = 16, 6  # how many nonzeros ahead to prefetch v's column pointer, and the start of its column
 REST_BITS = 16  # of the number of rows of u's column that are left for an edge that is counted later
 MOST_ROWS = 1 << REST_BITS
-
-I32 = np.int32
-I64 = np.int64
-U64 = np.uint64
 
 
 class Emitter(NamedTuple):

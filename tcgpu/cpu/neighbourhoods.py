@@ -17,6 +17,8 @@ from tcgpu.cpu.finding import pack_words, run, words_finder
 from tcgpu.cpu_costs import DENSE_EDGE, DENSE_WORD
 from tcgpu.engines.native import (
     CACHE_LINE,
+    I64,
+    U64,
     common_bits,
     fetch_add,
     jit,
@@ -30,9 +32,6 @@ from tcgpu.engines.native import (
 
 CHUNK = 16  # rows that a worker takes at a time
 BLOCK = 1 << 15  # words of the rows that a chunk is intersected with at a time: 256 KB, to stay in the level-2 cache
-
-I64 = np.int64
-U64 = np.uint64
 
 
 def word_tally(graph, by_edge, workers):

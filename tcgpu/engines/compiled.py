@@ -18,6 +18,8 @@ from collections import deque
 from queue import Empty, SimpleQueue
 from types import FunctionType
 
+import numpy as np
+
 from tcgpu import progress
 from tcgpu.cpu_costs import MANY
 from tcgpu.engines import choice
@@ -36,6 +38,7 @@ with progress.uninterrupted():  # a part of Numba may never be imported again
     from tcgpu.engines.code_cache import cached
     from tcgpu.engines.meaning import meaning
 
+I32, I64, U32, U64 = np.int32, np.int64, np.uint32, np.uint64  # short names, for many casts
 SHARE = 1 << 20  # elements of an array that a worker reads before it can be stopped
 STOPPED = 1 << 62  # `queue[0]` of a stopped call
 POLL = 0.1  # seconds between two calls of the progress callback

@@ -6,6 +6,7 @@ import numpy as np
 
 from tcgpu import progress
 
+I32, I64, U32, U64 = np.int32, np.int64, np.uint32, np.uint64
 SHARE, STOPPED, CACHE_LINE, LANES, MOST_COMPILED = 1 << 20, 1 << 62, 8, 16, 16
 
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from tcgpu.engines.native import jit, uncounted
+from tcgpu.engines.native import U64, jit, uncounted
 from tcgpu.formats import kinds
 
-U64 = np.uint64
 TAB, RETURN = 9, 13
 QUOTE, HASH, PERCENT, PLUS, COMMA, MINUS, DOT, SLASH, SEMICOLON = 34, 35, 37, 43, 44, 45, 46, 47, 59
 NAN, INF, INFINITY = (U64(int.from_bytes(word, "big")) for word in (b"nan", b"inf", b"infinity"))

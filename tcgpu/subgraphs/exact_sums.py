@@ -14,14 +14,11 @@ import math
 
 import numpy as np
 
-from tcgpu.engines.native import CACHE_LINE, fetch_add, fetch_or, jit, run_threads, shares
+from tcgpu.engines.native import CACHE_LINE, I64, U64, fetch_add, fetch_or, jit, run_threads, shares
 
 WORDS = 34  # 2,098 bits from 2^-1074 on, and 78 more for carries
 FLAGS = 2 * WORDS  # the row of flags,
 INFINITE, MINUS_INFINITE, NOT_A_NUMBER = 1, 2, 4  # which say that there were such values
-
-I64 = np.int64
-U64 = np.uint64
 
 
 def zero_sums(copies, size, floats):

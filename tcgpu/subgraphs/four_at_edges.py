@@ -19,12 +19,10 @@ from tcgpu.cpu.neighbourhoods import dense_rows, first_dense
 from tcgpu.cpu.neighbours import neighbour_pairs
 from tcgpu.cpu.per_vertex import MAX_COPIES
 from tcgpu.engines.choice import NUMBA, in_numpy
-from tcgpu.engines.native import jit, popcount, run_threads, stoppable, stopped, uncounted
+from tcgpu.engines.native import I64, U64, jit, popcount, run_threads, stoppable, stopped, uncounted
 from tcgpu.kernels import simulated
 
 STEP_US = 2  # microseconds of a step of the loops here without Numba; each edge takes four
-I64 = np.int64
-U64 = np.uint64
 
 
 def check_time(what, graph, steps):

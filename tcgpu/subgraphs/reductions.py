@@ -22,8 +22,10 @@ from tcgpu.engines.kernel_language import names_of
 from tcgpu.engines.meaning import all_names
 from tcgpu.engines.native import (
     CACHE_LINE,
+    I64,
     MOST_COMPILED,
     STOPPED,
+    U64,
     compiled,
     fetch_add,
     jit,
@@ -42,10 +44,6 @@ MOST_BINS = 2**31 - 1
 SAMPLE_EDGES, SAMPLE_ROWS = 16, 64  # edges whose first triangle is looked at, and how many rows for it
 ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "range", "round", "sum"}
 MOST_SUMS = 8  # times the columns or the bins: the most memory for sums of floats, and what is beside them
-
-I32 = np.int32
-I64 = np.int64
-U64 = np.uint64
 
 
 class Reduction(NamedTuple):
