@@ -23,7 +23,7 @@ from tcgpu.graph import Order, as_graph
 from tcgpu.insight.demand import Steps, each_takes, join
 from tcgpu.insight.events import SECTOR
 from tcgpu.insight.gpus import PROBED, SCHEDULERS, gpu_of, probes, registers_of
-from tcgpu.insight.sampling import BESIDE, fit, fitted, sample
+from tcgpu.insight.sampling import BESIDE, expected_of, fit, sample
 from tcgpu.insight.set_up import prepare, set_up
 from tcgpu.kernels import Step
 from tcgpu.markup import element
@@ -251,8 +251,8 @@ def spread(sample, of_blocks, features=0):
     size = sample.chosen.size
     of_first, of_other, beside = of_blocks[size : size + BESIDE] if sample.has_tasks else np.zeros(BESIDE)
     found = np.maximum(0.0, of_blocks[:size] - np.where(sample.chosen % sample.warps == 0, of_first, of_other))
-    tried = sample.features[: 1 + features]
-    values = fitted(min(tried, key=lambda each: fit(each, sample.chosen, found)[1]), sample.chosen, found)
+    tried = [(each, *fit(each, sample.chosen, found)) for each in sample.features[: 1 + features]]
+    values = expected_of(*min(tried, key=lambda way: way[2])[:2])
     values = np.maximum(values, LEAST_DEMAND * values.mean())  # of which others are a multiple
     known = values[sample.chosen]
     missing = sample.units * np.average(found - known, weights=1 / sample.expected)

@@ -231,7 +231,8 @@ def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
         units.trace(unit, work[unit])
     sums, largest = min(ways, key=lambda way: units.fit(way[0], units.cost)[1])
     steps = expected_of(sums, units.fit(sums, units.cost)[0])
-    of_cost = chances(steps, max(0, lane_steps - units.spent), units.most_cost)
+    paid, left = np.minimum(steps, units.most_cost), max(0, lane_steps - units.spent)
+    of_cost = np.ones(steps.size) if paid.sum() <= left else inclusion(np.sqrt(steps), left, paid)  # by the root
     for most in (steps, *largest.T[1:]):
         of_cost[ordered(most)[-LARGEST:]] = 1
     more = np.setdiff1d(np.flatnonzero(random.random(units.number) < of_cost), units.chosen)
@@ -308,17 +309,12 @@ def expected_of(features, weights):
     return np.maximum(features @ weights.astype(np.float32), 1e-9).astype(float)
 
 
-def fitted(features, chosen, found):
-    """What is expected of all units, from what was `found` for those chosen."""
-    return expected_of(features, fit(features, chosen, found)[0])
-
-
-def inclusion(size, number):
-    """Probabilities, proportional to `size` but at most 1, of units to be drawn: `number` in all."""
+def inclusion(size, total, costs=1):
+    """Probabilities, proportional to `size` but at most 1, of units to be drawn, which cost `total` together."""
     low, high = 0.0, 1 / size[size > 0].min(initial=np.inf)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if np.minimum(1, middle * size).sum() < number else (low, middle)
+        low, high = (middle, high) if (np.minimum(1, middle * size) * costs).sum() < total else (low, middle)
     return np.minimum(1, high * size)
 
 
@@ -333,22 +329,6 @@ def of_every_size(size, number, random):
     begins = np.flatnonzero(np.diff(classes[order], prepend=-1))
     counts = np.diff(begins, append=size.size)
     return order[begins + (random.random(begins.size) * counts).astype(int)], 1 / bincount(classes)[classes]
-
-
-def chances(cost, total, most):
-    """Probabilities of units to be drawn that grow with the root of their cost, and cost `total` together.
-
-    most: what a unit costs at most.
-    """
-    paid = np.minimum(cost, most)
-    if paid.sum() <= total:
-        return np.ones(cost.size)
-    low, high = 0.0, 1 / np.sqrt(cost.min())
-    for _ in range(50):
-        middle = (low + high) / 2
-        drawn = np.minimum(1, middle * np.sqrt(cost))
-        low, high = (middle, high) if drawn @ paid < total else (low, middle)
-    return drawn
 
 
 def features(graph, units, warps, tasks=None):
