@@ -51,15 +51,9 @@ log = logging.getLogger("tcgpu")
 
 
 def read_edges(path, base=None, n=None, columns=None, relabel=False):
-    """The raw edges of the file: `(u, v, n, labels)`.
+    """The raw edges of the file: `(u, v, n, labels)`. The options are those of `formats.read`.
 
-    With `base` (0 or 1) the numbers in the file are the vertices, counted from `base`. With `n` there are n vertices,
-    counted from 0 unless `base` is 1. With neither, the heading gives the number of vertices; if it does not, the
-    vertices are the numbers that occur, in ascending order, and `labels[v]` is the number of vertex v in the file
-    (labels is None if it is always v).
-
-    columns: the two that hold the ends of an edge, by their numbers, from 0 on, or by their names in the first line.
-    relabel: whether the vertices may have names, any text, too; `labels` then has these.
+    `labels[v]` is the number or name of vertex v in the file; labels is None if it is always v.
     """
     if columns is not None and not _are_columns(columns):
         raise GraphError(f"columns must be two numbers of columns, from 0 on, or two of their names, not {columns!r}")

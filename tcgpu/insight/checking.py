@@ -1,9 +1,7 @@
 """`tcgpu.check`: whether a method is right, and if it is not, why, with the smallest graph that shows it.
 
-First the method's source is read for Python that no GPU runs. Then it runs on graphs that are difficult in one way
-each, with launches of many shapes, in the simulator, which looks for the faults that `tcgpu.insight.faults` lists. Its
-counts are compared with those of the CPU. Then its kernels are compiled for three compute capabilities, where a
-compiler is installed, and run on the GPUs that there are: NVIDIA's, and any other by WebGPU.
+After the simulator has run it, its kernels are compiled for three compute capabilities, where a compiler is installed,
+and run on the GPUs that there are: NVIDIA's, and any other by WebGPU.
 """
 
 import inspect

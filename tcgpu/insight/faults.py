@@ -1,32 +1,22 @@
 """Find the faults of a kernel while it runs in the simulator: what a GPU would do without a word.
 
-`check_launch` returns a `Fault` for each thing that a kernel must not do:
+`check_launch` returns a `Fault` for each thing that a kernel must not do; docs/simulator.md says more of them:
 
-    bounds      An index past the end of an array, or below 0: NumPy and Numba count that from the end, CUDA C does not.
-                Also one past the shared memory that the launch asks for.
+    bounds      An index past the end of an array, or below 0, or past the shared memory that the launch asks for.
     unwritten   A read of memory to which nothing was written: shared and local memory at first, and arrays that the
                 caller names.
     race        Two threads access one element, at least one of them writes to it, and nothing makes one of them wait
-                for the other: no barrier of the block (or of the warp, for two lanes of one), no launch in between, and
-                no message: a fence and an atomic operation of the first, and then one of the other on that element.
-                Atomic operations do not race with each other; an atomic operation and a plain access do.
+                for the other. An atomic operation and a plain access do race.
     barrier     A barrier that some threads of the block never reach, at which threads wait at different places, or a
                 lane that waits in a mask that it is not in.
     overflow    A product that does not fit its integer type; a sum or difference, too, if one of its numbers is signed;
                 a value that does not fit the elements of an array that it is written to, which ends the launch.
-                Unsigned sums often wrap around on purpose, and so do the products of hash functions: a product of
-                unsigned numbers is no fault in a statement that also subtracts, shifts right, masks, or takes a rest.
+                A product of unsigned numbers is no fault in a statement that also subtracts, shifts right, masks, or
+                takes a rest: hash functions have such.
     endless     A thread that goes round its loops without end.
     error       An exception of Python: a wrong type, a division, an unknown name.
 
-After `bounds`, `endless` and `error` the launch ends; after the others it goes on. Each fault is reported once for each
-place in the source.
-
-Which accesses race follows from barriers and messages, and not from the order in which threads happen to run; but which
-message is received does. A shuffle or a vote is no barrier: it orders no memory. Two accesses whose order makes no
-difference are no fault: two writes of the same value, or a read and a write that does not change the value. So threads
-may clear a word together. Nor is a read that only spares an atomic operation:
-`if low < least[0]: cuda.atomic.min(least, 0, low)`.
+A read that only spares an atomic operation does not race with it: `if low < least[0]: cuda.atomic.min(least, 0, low)`.
 """
 
 import linecache
