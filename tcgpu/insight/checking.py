@@ -456,13 +456,15 @@ def compiled_in_words(name: str, found: list) -> str:
 
 def shrunk(graph: Graph, is_wrong: Callable[[Graph], bool], until: float) -> Graph:
     """Take vertices, then edges, from a graph as long as it stays wrong, until a time of `time.monotonic`."""
-    for parts, smaller in ((lambda graph: graph.n, _without_vertices), (lambda graph: graph.m, _without_edges)):
+    for parts, only in ((lambda graph: graph.n, _with_vertices), (lambda graph: graph.m, _with_edges)):
         size = parts(graph)
         while size >= 1 and time.monotonic() < until:
             begin, removed = parts(graph), False
             while begin > 0 and time.monotonic() < until:  # from the end: where the numbers of others stay
                 begin = max(0, begin - size)
-                tried = smaller(graph, begin, begin + size)
+                kept = np.ones(parts(graph), bool)
+                kept[begin : begin + size] = False
+                tried = only(graph, kept)
                 if is_wrong(tried):
                     graph, removed = tried, True
             if size > 1 or not removed:
@@ -470,17 +472,13 @@ def shrunk(graph: Graph, is_wrong: Callable[[Graph], bool], until: float) -> Gra
     return graph
 
 
-def _without_vertices(graph, begin, end):
-    kept = np.ones(graph.n, bool)
-    kept[begin:end] = False
+def _with_vertices(graph, kept):
     number = np.cumsum(kept) - 1
     inside = kept[graph.col_of] & kept[graph.row_idx]
     return Graph.from_edges(number[graph.col_of[inside]], number[graph.row_idx[inside]], int(kept.sum()))
 
 
-def _without_edges(graph, begin, end):
-    kept = np.ones(graph.m, bool)
-    kept[begin:end] = False
+def _with_edges(graph, kept):
     return Graph.from_edges(graph.col_of[kept], graph.row_idx[kept], graph.n)
 
 
