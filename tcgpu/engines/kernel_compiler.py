@@ -275,7 +275,7 @@ def compiled(function, signature, capability, most_threads=None):
             f"numba-cuda {version('numba-cuda')} compiles {function.__name__} for arguments of {found} bits, and tcgpu "
             f"packs {expected}: install a version of numba-cuda that tcgpu's extras allow"
         )
-    return Image(entry, to_cubin(code, capability))
+    return Image(entry, _linked(code, capability, "linked_cubin"))
 
 
 def to_ltoir(function, signature, capability, most_threads=None):
@@ -302,13 +302,8 @@ def _place(error):
 
 
 def to_ptx(code, capability):
-    """The PTX of LTO-IR, for reading and tests: machine code made from it is up to 5 % slower than `to_cubin`'s."""
+    """The PTX of LTO-IR, for reading and tests: machine code made from it is up to 5 % slower than its own."""
     return _linked(code, capability, "linked_ptx", "-ptx").decode().rstrip("\0")
-
-
-def to_cubin(code, capability):
-    """The machine code of LTO-IR."""
-    return _linked(code, capability, "linked_cubin")
 
 
 def resources(code, capability):
