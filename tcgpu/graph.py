@@ -154,9 +154,7 @@ class Graph:
             from tcgpu.sampled_order import faster_order
 
             order = faster_order(u.size, n, lambda drawn: (u[drawn], v[drawn]))
-        rank = None
-        if order == "degree":
-            rank = clean.rank_by_degree(clean.occurrences(n, u, v))
+        rank = clean.rank_by_degree(clean.occurrences(n, u, v)) if order == "degree" else None
         col_ptr, row_idx, *dropped, longest = clean.clean_columns(u, v, n, rank)
         graph = cls(
             locked(col_ptr), locked(row_idx), labels=labels, name=name, cleaned=Cleaned(*dropped), validate=False

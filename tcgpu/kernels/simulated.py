@@ -99,11 +99,9 @@ def check(
     allowed, most = (None, math.inf) if limit is None else (limit.seconds, limit.most)
     if seconds > (allowed or LIMIT):
         enough = min(math.ceil(1.5 * seconds), most)  # the estimate may be somewhat larger next time
-        allow = (
-            f", or allow it by max_seconds={enough}"
-            if seconds <= most
-            else f"; at most {most:,} seconds can be allowed"
-        )
+        allow = f", or allow it by max_seconds={enough}"
+        if seconds > most:
+            allow = f"; at most {most:,} seconds can be allowed"
         raise GraphError(f"{what} would take about {duration(seconds)} {where}: {way_out}{allow}")
     if _forecasting.get():
         raise _Forecast(seconds)
