@@ -26,7 +26,7 @@ from pathlib import Path
 
 import tcgpu
 from tcgpu.progress import underway
-from tcgpu.suggest import did_you_mean, unknown
+from tcgpu.suggest import check_known, did_you_mean, unknown
 
 STDOUT = "/dev/stdout"
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # not SIGINT, which raises
@@ -335,9 +335,7 @@ def generate(arguments):
         rows = [(name, _parameters(generator), _summary(generator)) for name, generator in GENERATORS.items()]
         print_table([("GENERATOR", "PARAMETERS", "WHAT IT MAKES"), *rows])
         return
-    generator = GENERATORS.get(arguments.name)
-    if generator is None:
-        raise UsageError(unknown("generator", arguments.name, GENERATORS))
+    generator = GENERATORS[check_known("generator", arguments.name, GENERATORS, UsageError)]
     if arguments.output is None:
         raise UsageError("-o FILE says where the graph goes")
     seed = [] if arguments.seed is None else [f"seed={arguments.seed}"]
@@ -430,8 +428,7 @@ def warm(arguments):
 
     verbs = arguments.verbs or [*warm.VERBS]
     for verb in verbs:
-        if verb not in warm.VERBS:
-            raise UsageError(unknown("verb", verb, warm.VERBS))
+        check_known("verb", verb, warm.VERBS, UsageError)
     begin, before = time.perf_counter(), warm.bytes_kept()
     with bars.progress(True if arguments.progress else None, len(verbs), "compiling") as bar:
         for verb, seconds in warm.warm(verbs):

@@ -10,7 +10,7 @@ from tcgpu.cpu.neighbours import checked_vertices, common_neighbours, neighbour_
 from tcgpu.declarations import CUDA
 from tcgpu.errors import GraphError, roomy
 from tcgpu.graph import checked_edges, two_columns
-from tcgpu.suggest import unknown
+from tcgpu.suggest import check_known
 
 KINDS = "jaccard", "overlap", "common"
 
@@ -93,8 +93,7 @@ def similarity(
         A number for each of `graph.edges()`, or of the pairs: int64 for "common", else float64, 0 where both have no
         neighbours.
     """
-    if kind not in KINDS:
-        raise GraphError(unknown("kind", kind, KINDS))
+    check_known("kind", kind, KINDS, GraphError)
     graph = whole(graph, options["engine"] if pairs is None else "cpu", options["method"])
     if pairs is None:
         (a, b), common = graph.edges(), support(graph, **options)

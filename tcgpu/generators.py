@@ -19,7 +19,7 @@ from tcgpu.arrays import repeat
 from tcgpu.engines.choice import in_numpy
 from tcgpu.errors import SMALLER, GraphError, TooLarge, needing, roomy
 from tcgpu.graph import Graph
-from tcgpu.suggest import bound, unknown
+from tcgpu.suggest import bound, check_known
 
 Sizes = ParamSpec("Sizes")  # the parameters of a generator
 
@@ -73,9 +73,7 @@ def edges(name: str, *args: Any, **knobs: Any) -> tuple[np.ndarray, np.ndarray, 
     n : int
         The number of vertices.
     """
-    if name not in GENERATORS:
-        raise GraphError(unknown("generator", name, GENERATORS))
-    return GENERATORS[name].edges(*args, **knobs)  # type: ignore[attr-defined]
+    return GENERATORS[check_known("generator", name, GENERATORS, GraphError)].edges(*args, **knobs)  # type: ignore[attr-defined]
 
 
 # Classes of graphs that the papers use

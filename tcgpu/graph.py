@@ -18,7 +18,7 @@ import numpy as np
 from tcgpu import clean
 from tcgpu.arrays import bincount, is_locked, locked, repeat, unmasked
 from tcgpu.errors import GraphError, MethodError, needing, roomy
-from tcgpu.suggest import unknown
+from tcgpu.suggest import check_known
 
 Order = Literal["natural", "degree", "bfs", "random", "auto"]  # of the vertices
 ORDERS: tuple[str, ...] = get_args(Order)
@@ -495,9 +495,7 @@ def edge_arrays(edges):
 
 def known_order(order):
     """Return `order`; MethodError if there is none of this name."""
-    if order not in ORDERS:
-        raise MethodError(unknown("order", order, ORDERS))
-    return order
+    return check_known("order", order, ORDERS, MethodError)
 
 
 def _held(array, dtype):

@@ -10,6 +10,13 @@ def unknown(what, name, names):
     return f"no {what} {name!r}{did_you_mean(name, names)}; {there_are}"
 
 
+def check_known(what, name, names, error):
+    """Return the name; an error with the message of `unknown` if it is not one of `names`."""
+    if name not in names:
+        raise error(unknown(what, name, names))
+    return name
+
+
 def did_you_mean(name, names):
     """A question in parentheses about the nearest of `names`; empty if none is near."""
     from difflib import get_close_matches

@@ -19,7 +19,7 @@ from tcgpu.files import COMPRESSIONS, GivenFile, as_text, compression, given_fil
 from tcgpu.formats import binary, edge_list, matrix_market, metis, pairs
 from tcgpu.graph import Graph, as_graph, known_count
 from tcgpu.progress import part, underway
-from tcgpu.suggest import unknown
+from tcgpu.suggest import check_known
 
 
 @dataclass(frozen=True)
@@ -186,9 +186,7 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
 def _format(path, name):
     """The Format with this name, else the one of the path's ending."""
     if name is not None:
-        if name not in FORMATS:
-            raise GraphError(unknown("format", name, FORMATS))
-        return FORMATS[name]
+        return FORMATS[check_known("format", name, FORMATS, GraphError)]
     given = isinstance(path, GivenFile)
     if not given and (os.path.isdir(path) or path.endswith(("/", os.sep))):
         return FOLDER

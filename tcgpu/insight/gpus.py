@@ -13,7 +13,7 @@ from tcgpu import records
 from tcgpu.engines.facts import Facts
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
-from tcgpu.suggest import unknown
+from tcgpu.suggest import check_known
 
 SCHEDULERS = 4  # of a multiprocessor, each of which issues an instruction a cycle
 REGISTERS = 65536  # of a multiprocessor
@@ -113,9 +113,7 @@ PROBED = GPUS["NVIDIA H200"]  # the GPU that the micro-benchmarks ran on
 
 def gpu_of(name: str) -> Gpu:
     """Return the GPU of this name; GraphError if no data sheet is known."""
-    if name not in GPUS:
-        raise GraphError(unknown("GPU", name, GPUS))
-    return GPUS[name]
+    return GPUS[check_known("GPU", name, GPUS, GraphError)]
 
 
 @cache

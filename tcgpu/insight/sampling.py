@@ -23,7 +23,7 @@ from tcgpu.errors import MethodError
 from tcgpu.insight.events import Events
 from tcgpu.insight.recorder import SAMPLED, OneTaskBlock, Recorder, TaskFound
 from tcgpu.kernels.device.bits import LONG_COLUMN
-from tcgpu.suggest import unknown
+from tcgpu.suggest import check_known
 
 PILOTS = 32  # units that are drawn first: half of them of every size, half by their work
 CUTS = 4  # a unit is cut if it takes more than 1 / CUTS of the steps to trace,
@@ -343,9 +343,8 @@ def features(graph, units, warps, tasks=None):
     if tasks is None:
         ones = np.ones((units, 1), np.float32)
         yield ones, ones
-    for name, known in zip(tasks or (), (SHARINGS, WORK, LANES), strict=False):
-        if name not in known:
-            raise MethodError(unknown("kind of tasks", name, known))
+    for name, names in zip(tasks or (), (SHARINGS, WORK, LANES), strict=False):
+        check_known("kind of tasks", name, names, MethodError)
     if tasks and not may_share(graph, tasks[0], units, warps):  # another kernel of the method
         yield from features(graph, units, warps)
         return

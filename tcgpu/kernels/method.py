@@ -30,10 +30,10 @@ from tcgpu.declarations import USUAL_KNOBS, Knob, Method
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import NO_SOURCE, parameters, source_tree
 from tcgpu.errors import KernelError, MethodError
-from tcgpu.graph import ORDERS, Order, as_graph
+from tcgpu.graph import Order, as_graph, known_order
 from tcgpu.kernels import Plan, Scan, Step, check_share, enough_blocks, simulated
 from tcgpu.kernels.formulas import Formula
-from tcgpu.suggest import did_you_mean, unknown
+from tcgpu.suggest import check_known, did_you_mean
 
 THREADS, BLOCKS = 128, 64  # of a kernel whose declaration does not say
 SIZES = ("n", "m")
@@ -118,8 +118,7 @@ def method(
         return method()(name)
     if name is not None and (not isinstance(name, str) or not name.strip()):
         raise MethodError(f"the name of a method is a text, not {name!r}")
-    if order not in ORDERS:
-        raise MethodError(unknown("order", order, ORDERS))
+    known_order(order)
     if tasks is not None and not (isinstance(tasks, tuple) and len(tasks) > 1):
         raise MethodError(f'tasks is a tuple such as ("columns", "merge"), not {tasks!r}')
     knobs = {key: value for key, value in {"threads": threads, "blocks": blocks}.items() if value is not None} | knobs
@@ -254,8 +253,8 @@ class Declaration:
         kernel = runtime.Kernel(function, (signature,) if signature else ())
         if signature:
             self.check_signature(signature)
-        if tasks is not None and tasks[0] not in TASKS:
-            raise MethodError(unknown("kind of tasks", tasks[0], TASKS))
+        if tasks is not None:
+            check_known("kind of tasks", tasks[0], TASKS, MethodError)
         return declared, partial(self.plan_kernel, kernel, tasks)
 
     def check_signature(self, signature):

@@ -40,7 +40,7 @@ from tcgpu.registry import check_engine, on_engine
 from tcgpu.subgraphs import on_device as device_motifs
 from tcgpu.subgraphs.four_at_edges import check_time, cliques_at, cycles_at, steps_of_cycles
 from tcgpu.subgraphs.of_k_vertices import PATH_OF_3, TRIANGLE, by_formula
-from tcgpu.suggest import unknown
+from tcgpu.suggest import check_known
 
 CONNECTED = "path", "star", "cycle", "paw", "diamond", "clique"
 VERTEX_ORBITS = ("edge", "path of 3 end", "path of 3 middle", "triangle", "path end", "path middle", "star leaf",
@@ -89,8 +89,7 @@ def motifs(
     GraphError
         Per vertex, if numbers may not fit 64 bits, which takes a vertex with millions of neighbours.
     """
-    if per not in PLACES:
-        raise GraphError(unknown("value of per", per, PLACES))
+    check_known("value of per", per, PLACES, GraphError)
     check_engine("motifs", engine, (*CUDA, "cpu"))
     graph = whole(graph, engine if per == "graph" else engine or "cpu")
     if not connected and per != "graph":

@@ -37,7 +37,7 @@ from tcgpu.registry import ENGINES, check_engine, named, on_engine
 from tcgpu.subgraphs import on_device as device_motifs
 from tcgpu.subgraphs.cliques import sets_of_rows
 from tcgpu.subgraphs.four_at_edges import check_time, count_cycles, first_in_bits, steps_of_cycles
-from tcgpu.suggest import unknown
+from tcgpu.suggest import check_known
 
 KINDS = ("clique", "independent", "connected")
 METHODS = ("cpu", "levels")
@@ -83,8 +83,7 @@ def count_subgraphs(
     """
     if method not in (None, *METHODS):
         raise MethodError(f"count_subgraphs has the methods {', '.join(METHODS)}, not {method!r}")
-    if kind not in KINDS:
-        raise GraphError(unknown("kind", kind, KINDS))
+    check_known("kind", kind, KINDS, GraphError)
     if method != "levels":
         engines = ENGINES if kind == "clique" and method is None else ("cpu",)
         check_engine(f"count_subgraphs of kind {kind!r}", engine, engines)

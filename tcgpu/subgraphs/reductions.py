@@ -37,7 +37,7 @@ from tcgpu.engines.native import (
 )
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.subgraphs import exact_sums
-from tcgpu.suggest import unknown
+from tcgpu.suggest import check_known
 
 PLACES = "graph", "vertex", "edge"
 MOST_BINS = 2**31 - 1
@@ -76,8 +76,7 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
 
     totals: the function of a Graph and a Reduction that adds up, if not this module's.
     """
-    if per not in PLACES:
-        raise GraphError(unknown("value of per", per, PLACES))
+    check_known("value of per", per, PLACES, GraphError)
     if bins is not None:
         if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or not 1 <= bins <= MOST_BINS:
             raise GraphError(f"bins is the number of bins, from 1 to {MOST_BINS:,}, not {bins!r}")

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from tcgpu.engines.choice import Engine
+from tcgpu.errors import MethodError
 from tcgpu.graph import Order
-from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.panel import Explorer
 from tcgpu.registry import BUILT_IN, METHODS, Method, as_list, named, register
+from tcgpu.suggest import check_known
 
 __all__ = ["Explorer", "explore"]
 
@@ -40,7 +41,7 @@ def explore(
         The values of other controls, as the line has them that "share" shows: `{"naive.threads": 64}`.
     """
     if kernel:
-        elements.check_known("method", kernel, [name for name, each in METHODS.items() if "sim" in each.engines])
+        check_known("method", kernel, [name for name, each in METHODS.items() if "sim" in each.engines], MethodError)
         methods, page = dict.fromkeys(("naive", "column_block", kernel)), "Kernel"
     page = page or ("Sweep" if methods is None else "Compare")
     methods = ("naive", "column_block", "cpu") if methods is None else as_list(methods)

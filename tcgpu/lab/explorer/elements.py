@@ -15,7 +15,6 @@ from tcgpu.errors import MethodError
 from tcgpu.markup import element, joined
 from tcgpu.records import Rows
 from tcgpu.registry import METHODS
-from tcgpu.suggest import unknown
 
 LABEL_WIDTH = "96px"  # of the labels in a form
 LIST_WIDTH, FIELD_WIDTH = 262, 164  # pixels of a control in a form, with its label: a list, or a field for a number
@@ -178,13 +177,6 @@ def form_control(label, help_text, value, *, choices=(), tooltip=None, **of_fiel
     help_box = text(help_text, "tcgpu-help", flex="1 1 108px")
     control.row = box([control, *slider, help_box], "tcgpu-row", kind=widgets.HBox, flex="none")
     return control
-
-
-def check_known(what, value, values):
-    """Return the value; MethodError if it is not one of `values`."""
-    if value not in values:
-        raise MethodError(unknown(what, value, values))
-    return value
 
 
 @one_at_a_time

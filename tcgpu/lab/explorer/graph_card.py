@@ -11,11 +11,12 @@ import ipywidgets as widgets
 from tcgpu import datasets
 from tcgpu.api import opened
 from tcgpu.declarations import check_integer
-from tcgpu.errors import GraphError, TcgpuError
+from tcgpu.errors import GraphError, MethodError, TcgpuError
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, as_graph
 from tcgpu.lab.explorer import elements
 from tcgpu.markup import element
+from tcgpu.suggest import check_known
 
 SOURCES = ("bundled", "generated", "a file")
 SOURCE_TOOLTIPS = (
@@ -111,7 +112,7 @@ class GraphCard(widgets.VBox):
         pages = [self._bundled_page(), self._generated_page(), self._file_page(), self.given_page]
         self._stack = widgets.Stack(pages, selected_index=0)
         self.facts = elements.text("", "tcgpu-help", min_height="52px")
-        order = elements.check_known("order", order or DEFAULT, ORDERS.values())
+        order = check_known("order", order or DEFAULT, ORDERS.values(), MethodError)
         self.order = elements.form_control("order", "of the vertices", order, choices=ORDERS)
         title = elements.text("Graph", "tcgpu-heading")
         super().__init__([title, self.source, self._stack, self.facts, self.order.row])

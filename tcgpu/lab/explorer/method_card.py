@@ -8,6 +8,7 @@ from tcgpu.errors import MethodError
 from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.method_run import MethodRun
 from tcgpu.registry import METHODS
+from tcgpu.suggest import check_known
 
 
 class MethodCard(widgets.VBox):
@@ -43,7 +44,7 @@ class MethodCard(widgets.VBox):
     def choose(self, *names: str) -> None:
         """Pick these methods and no others."""
         for name in names:
-            elements.check_known("method", name, self.chips)
+            check_known("method", name, self.chips, MethodError)
         for name, chip in self.chips.items():
             chip.value = name in names
 

@@ -10,7 +10,7 @@ import traitlets
 
 from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
-from tcgpu.errors import SMALLER, GraphError, TcgpuError
+from tcgpu.errors import SMALLER, GraphError, MethodError, TcgpuError
 from tcgpu.figures import counted
 from tcgpu.graph import Graph
 from tcgpu.hardware import webgpu_device
@@ -27,6 +27,7 @@ from tcgpu.markup import Markup, element
 from tcgpu.measurement import check_agreement
 from tcgpu.progress import part
 from tcgpu.records import Rows
+from tcgpu.suggest import check_known
 
 STYLE = element("style", Markup(Path(__file__).with_name("style.css").read_text()))
 DRAW_EVERY = 1.0  # seconds, while a run goes on
@@ -62,7 +63,7 @@ class Explorer(widgets.VBox):
         self.compare, self.traces = ComparePage(), TracePage()
         self.pages = widgets.Tab([self.sweep] if kernel else [self.sweep, self.compare, self.traces])
         self.pages.titles = titles = [page.title for page in self.pages.children]
-        self.pages.selected_index = titles.index(elements.check_known("page", page, titles))
+        self.pages.selected_index = titles.index(check_known("page", page, titles, MethodError))
         elements.when_set(self._page_changed, self.pages, trait="selected_index")
         elements.when_set(self._show_code, self.sweep.limits, self.sweep.edges, self.sweep.way, self.sweep.gpu)
         elements.when_set(self._place, self.sweep.way, self.sweep.gpu)
@@ -113,7 +114,7 @@ class Explorer(widgets.VBox):
         controls = self._settings()
         self._first = {name: control.value for name, control in controls.items()}
         for name, value in settings.items():
-            control = controls[elements.check_known("setting", name, controls)]
+            control = controls[check_known("setting", name, controls, MethodError)]
             control.value = str(value) if isinstance(control, elements.NumberField) else value
 
     @property
@@ -331,7 +332,7 @@ class Explorer(widgets.VBox):
         tooltip = f"what runs the kernels: a GPU if there is one, else the simulator{missing}"
         engines = {"best available": DEFAULT, "GPU": "gpu", _label(own): "webgpu", "simulator": "sim", "CPU": "cpu"}
         self.engine = elements.dropdown("on", 150, tooltip, engines)
-        self.engine.value = elements.check_known("engine", engine or DEFAULT, engines.values())
+        self.engine.value = check_known("engine", engine or DEFAULT, engines.values(), MethodError)
         self.repeats = elements.NumberField(
             5, lambda number: check_integer("runs", number, 1, 99), description="runs", layout={"width": "84px"}
         )
