@@ -18,23 +18,10 @@ from tcgpu.cpu.finding import chunk_bounds, chunks
 from tcgpu.cpu.orders import in_order
 from tcgpu.cpu.per_vertex import MAX_COPIES, in_edge_order_of, positions_in
 from tcgpu.cpu_costs import FEW_SUMS, MUCH_LONGER
+from tcgpu.engines import native
 from tcgpu.engines.kernel_language import names_of
 from tcgpu.engines.meaning import all_names
-from tcgpu.engines.native import (
-    CACHE_LINE,
-    I64,
-    MOST_COMPILED,
-    STOPPED,
-    U64,
-    compiled,
-    fetch_add,
-    jit,
-    result_types,
-    run_threads,
-    stopped,
-    uncached,
-    uncounted,
-)
+from tcgpu.engines.native import CACHE_LINE, I64, STOPPED, U64, fetch_add, jit, stopped, uncached, uncounted
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.subgraphs import exact_sums
 from tcgpu.suggest import check_known
@@ -132,12 +119,12 @@ def _typed(f, vertex_values, edge_values, bins, per):
     given += ", their values" if vertex_values is not None else ""
     given += ", and the values of the edges uv, uw and vw" if edge_values is not None else ""
     try:
-        function = compiled(f)
+        function = native.compiled(f)
         inspect.signature(function.py_func).bind(*range(3 + len(values)))
     except TypeError as error:
         raise MethodError(f"f is a Python function of {3 + len(values)} numbers, {given}: {error}") from None
     try:
-        result = result_types(function, *[np.dtype(np.int64)] * 3, *values)
+        result = native.result_types(function, *[np.dtype(np.int64)] * 3, *values)
     except TypeError as error:
         raise MethodError(f"f does not compile: {error}") from None
     several = isinstance(result, tuple)
@@ -183,7 +170,7 @@ def _check_for_overflow(graph, function, vertex_values, edge_values):
         tried.add(tuple(dtypes))
 
 
-@functools.lru_cache(maxsize=MOST_COMPILED)
+@functools.lru_cache(maxsize=native.MOST_COMPILED)
 def _tried(function):
     """A set of the dtypes of values with which a function has been tried in Python."""
     return set()
@@ -221,9 +208,9 @@ def _totals(graph, reduction):
         queue = np.array([0, bounds.size - 1], np.int64)
         if graph.max_column > 1:  # always by other threads: Numba swallows an interrupt while it finds the type of f
             loop = _loop_for(reduction.f, put, take_vertex, take_edge)
-            run_threads(loop, graph.col_ptr, graph.row_idx, queue, bounds, reduction.vertex_values,
-                        reduction.edge_values, reduction.number, marks, hits, size, how, most, sums, fault,
-                        workers=workers, queue=queue)  # fmt: skip
+            native.run_threads(loop, graph.col_ptr, graph.row_idx, queue, bounds, reduction.vertex_values,
+                               reduction.edge_values, reduction.number, marks, hits, size, how, most, sums, fault,
+                               workers=workers, queue=queue)  # fmt: skip
         if fault[0]:
             *triangle, found = fault[1:].tolist()
             raise reduction.no_bin(triangle, found)
@@ -329,7 +316,7 @@ def fixed(f):
     return found
 
 
-@functools.lru_cache(maxsize=MOST_COMPILED)
+@functools.lru_cache(maxsize=native.MOST_COMPILED)
 def _loop_for(f, put, take_vertex, take_edge):
     """The compiled loop for a function: each has one of its own, which is freed with it.
 
