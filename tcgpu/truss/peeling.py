@@ -15,7 +15,8 @@ To find an edge's triangles, a warp reads the neighbours of the end that has few
 other end, by binary search. So an edge to a hub takes no longer. Peeled edges are still listed: when half of the edges
 are peeled, the others become a smaller graph.
 
-For one k, supports are counted again as long as many edges are weak: that is faster than to break their triangles.
+Where many edges are weak at a time, the supports of the others are counted again: that is faster than to break all
+triangles of the weak.
 """
 
 from functools import partial
@@ -165,14 +166,14 @@ def break_triangles(graph, level, round, begin, end, thread, threads):
 
 
 @kernel(
-    "void(int32[::1], int32[::1], int64[::1], " + 7 * "int32[::1], " + "int64[::1], int64, int64)",
+    "void(int32[::1], int32[::1], int64[::1], " + 7 * "int32[::1], " + "int64[::1], int64, int64, int64)",
     most_threads=(THREADS, BLOCKS_PER_SM), cooperative=True,
 )  # fmt: skip
-def peel_edges(row_idx, col_of, indptr, indices, edge, support, peeled, origin, number, queue, state, stop, work):
-    """Peel level by level, until a level is done and `stop` edges or more are peeled, or this launch has done its work.
+def peel_edges(row_idx, col_of, indptr, indices, edge, support, peeled, origin, number, queue, state, stop, many, work):
+    """Peel level by level, until `many` edges are about to be peeled in a round, or this launch has done its work.
 
-    work: how many edges a launch peels before it returns, so that the host can be interrupted; a round counts as
-    ROUND_WORK edges.
+    stop: it also returns when a level is done and as many edges are peeled. work: of how many edges,
+    so that the host can be interrupted; a round counts as ROUND_WORK edges.
     """
     graph = Remaining(
         row_idx, col_of, indptr, indices, edge, support, peeled, origin, number, queue, state
@@ -202,7 +203,7 @@ def peel_edges(row_idx, col_of, indptr, indices, edge, support, peeled, origin, 
             state[APPENDED + (round + 2) % 3] = 0  # no thread reads it or adds to it in this round
             if begin < end:
                 state[LOWEST] = MAX_INT32
-        if end == support.size or work <= 0 or (begin == end and end >= stop and not stepped):
+        if end == support.size or work <= 0 or (begin == end and end >= stop and not stepped) or end - begin >= many:
             break
     if thread == 0:
         state[LEVEL], state[ROUND], state[BEGIN], state[END] = level, round, begin, end
@@ -257,26 +258,32 @@ class PeelingRun(Run):
         level = (self.k or 4) - 4  # one less than the first level, k - 3 or 1
         while graph.m:
             rest = remaining(graph, found, origin, number, level)
-            stop = 0 if self.k else graph.m if graph.m <= SMALL_TRUSS else int((1 - SHRINK) * graph.m)
-            state = peel_until(rest, stop)
+            share, many = (1 - SHRINK, FEW_WEAK) if graph.m > SMALL_TRUSS else (1, 1)
+            state = peel_until(rest, 0 if self.k else int(share * graph.m), 1 + int(many * graph.m))
             level = int(state[LEVEL])
             self.rounds += int(state[ROUND])
-            if self.k or state[END] == graph.m:
+            unbroken = state[BEGIN] < state[END]
+            if state[END] == graph.m or self.k and not unbroken:
                 break
             stays = between(rest.peeled, NEVER, NEVER)
             left = Marked(stays)
-            graph, found, origin = graph.kept(stays), left.of(rest.support), left.of(origin)
+            graph, origin = graph.kept(stays), left.of(origin)
+            if unbroken:  # the rest is counted again, and may have weak edges of the same level
+                found, level = supports(graph), level - 1
+                self.counts += 1
+            else:
+                found = left.of(rest.support)
 
 
-def peel_until(rest, stop):
-    """Peel until a level is done and `stop` edges or more are peeled; returns the state."""
+def peel_until(rest, stop, many):
+    """Peel until a level is done and `stop` edges are peeled, or `many` are about to be; returns the state."""
     m = rest.support.size
     threads = WARP * enough_blocks(THREADS // WARP, m, 16)
     at_a_time = peel_edges.blocks_at_a_time(threads)
     while True:
-        peel_edges.launch(enough_blocks(at_a_time, m, threads), threads, *rest, stop, WORK)
+        peel_edges.launch(enough_blocks(at_a_time, m, threads), threads, *rest, stop, many, WORK)
         state = runtime.to_host(rest.state)
-        if state[END] == m or state[BEGIN] == state[END] >= stop:
+        if state[END] == m or state[BEGIN] == state[END] >= stop or state[END] - state[BEGIN] >= many:
             return state
 
 

@@ -23,6 +23,7 @@ CHOICES = {
     "a smaller graph after each level": {"SHRINK": 0.999, "SMALL_TRUSS": 0},
     "smaller graphs": {"SMALL_TRUSS": 0},
     "supports counted in each round": {"FEW_WEAK": 0},
+    "supports counted before each round": {"FEW_WEAK": 0, "SMALL_TRUSS": 0},
     "supports counted once": {"FEW_WEAK": 1},
 }
 
@@ -87,7 +88,7 @@ class TestWithoutAGpu:
     def test_each_edge_is_peeled_once_and_those_of_a_round_together(self):
         graph = GRAPHS["les miserables"]
         rest = whole(graph)
-        state = peeling.peel_until(rest, graph.m)
+        state = peeling.peel_until(rest, graph.m, graph.m)
         assert np.array_equal(np.sort(rest.queue), rest.origin) and state[peeling.END] == graph.m
         assert (np.diff(rest.peeled[rest.queue]) >= 0).all() and rest.peeled.max() <= state[peeling.ROUND]
         assert (np.diff(rest.number[rest.queue]) >= 0).all() and np.array_equal(rest.number, native_numbers(graph))
@@ -96,15 +97,15 @@ class TestWithoutAGpu:
         """So that the host can be interrupted."""
         graph = generate.mesh(12, 12)
         rest = whole(graph)
-        peeling.peel_edges.launch(1, 64, *rest, graph.m, 1)
+        peeling.peel_edges.launch(1, 64, *rest, graph.m, graph.m, 1)
         assert 0 < rest.state[peeling.BEGIN] < rest.state[peeling.END] < graph.m
-        peeling.peel_until(rest, graph.m)
+        peeling.peel_until(rest, graph.m, graph.m)
         assert np.array_equal(rest.number, native_numbers(graph))
 
     def test_threads_race_only_where_it_changes_nothing(self):
         """A thread may see that an edge goes in the next round, or not yet: it remains in this one."""
         graph = GRAPHS["R-MAT"]
-        faults = tcgpu.simulate(peeling.peel_edges.py_func, 1, 64, *whole(graph), graph.m, peeling.WORK)
+        faults = tcgpu.simulate(peeling.peel_edges.py_func, 1, 64, *whole(graph), graph.m, graph.m, peeling.WORK)
         assert {(fault.kind, fault.array) for fault in faults} == {("race", "peeled")}
 
     def test_edges_that_go_together_are_peeled_in_one_round(self):
