@@ -48,14 +48,14 @@ LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row 
 # "merged nearby" instead if most edges are near or columns short. "begin" and "local begin" are taken once: always, and
 # if there are rows of bits.
 NATURAL_NS = {
-    "merged": 0.00187, "merged nearby": 0.00116, "searched": 0.000784, "distant": 0.0122,
+    "merged": 0.00187, "merged nearby": 0.00116, "idle": 0.000302, "searched": 0.000784, "distant": 0.0122,
     "longest": 61.2, "begin": 5_840, "local begin": 13_500, "words": 0.0342, "local words": 0.00213,
 }  # fmt: skip
-MERGED_NS = {"merged": 0.00184, "searched": 0.000784, "longest": 148, "begin": 4_230}
-DEGREE_NS = {
-    "pairs": 0.000116, "heavy pairs": 4.13e-05, "hub rows": 0.118, "nonzeros": 0.0628, "begin": 43_700,
+MERGED_NS = {
+    "merged": 0.00116, "idle": 0.00057, "searched": NATURAL_NS["searched"], "longest": 133, "begin": 4_610,
 }  # fmt: skip
-LOOKED_NS = {"looked up": 0.00171, "far steps": 0.00404, "nonzeros": 0.00201, "begin": 6_230}
+DEGREE_NS = {"pairs": 0.000116, "hub rows": 0.118, "nonzeros": 0.0628, "begin": 43_700}
+LOOKED_NS = {"looked up": 0.00135, "far steps": 0.00547, "nonzeros": 0.00209, "begin": 4_820}
 TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054}  # of the number of vertices; besides the "begin" of natural order
 
 # The same for the triangles of each edge or vertex.
@@ -151,10 +151,10 @@ class OrderCosts:
     def suits_tiles(self):
         """Whether a count is fastest if all columns are rows of bits.
 
-        In a graph so dense that it might be, the pairs of heavy columns take as long as others.
+        In a graph so dense that it might be, the pairs of heavy columns take as long as others; elsewhere next to none.
         """
         tiles_ns = NATURAL_NS["begin"] + _total(TILES_NS, {"cubes": self.n**3, "squares": self.n**2})
-        pairs_ns = (DEGREE_NS["pairs"] - DEGREE_NS["heavy pairs"]) * self.sums["heavy pairs"]
+        pairs_ns = DEGREE_NS["pairs"] * self.sums["heavy pairs"]
         return tiles_ns < min(*self.natural_ns.values(), self.merged_ns, self.looked_ns, self.degree_ns + pairs_ns)
 
     def best_words(self, room=math.inf):
