@@ -546,7 +546,7 @@ def order_sums(rows, kinds):
 def order_times(rows):
     """The record "orders" beside the estimated costs: a dict a graph.
 
-    `estimated` and `measured`: milliseconds by way. `wrong`: the way with the smallest estimate is not the fastest.
+    `estimated` and `measured`: milliseconds by way. `wrong`: the chosen way is not the fastest.
     `slower`: how many times as long as the best count the chosen one takes; rows of bits may have any width there.
     """
     found = []
@@ -555,7 +555,9 @@ def order_times(rows):
         estimated = {way: sum(each * counts[name] for name, each in ns.items()) / 1e6
                      for way, (counts, ns, _) in ways.items()}  # fmt: skip
         times = {way: ms for way, (*_, ms) in ways.items()}
-        chosen = min(estimated, key=estimated.get)
+        chosen = min(set(estimated) - {"natural"}, key=estimated.get)
+        if estimated["natural"] <= order_costs.LITTLE * estimated[chosen] + order_costs.LITTLE_NS / 1e6:
+            chosen = "natural"
         widths = [row.get(f"natural {words} ms", "") for words in (0, *order_costs.WORDS)]
         best = min(*times.values(), *(ms for ms in widths if ms != ""))
         about = {"kind": row["kind"], "wrong": times[chosen] > min(times.values()), "slower": times[chosen] / best}
