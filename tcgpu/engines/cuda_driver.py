@@ -36,31 +36,27 @@ def load(driver, image, most_shared):
 def passed(signature, args):
     """What a launch passes for the arguments: the words of arrays, and numbers; None if they do not have the types of a
     signature, of contiguous arrays and numbers."""
-    arrays, values = _arrays(signature), []
-    if len(arrays) != len(args):
+    kinds, values = _kinds(signature), []
+    if len(kinds) != len(args):
         return None
-    for array, arg in zip(arrays, args, strict=True):
+    for (dtype, dimensions, itemsize), arg in zip(kinds, args, strict=True):
         shape = getattr(arg, "shape", ())
-        if array is None:
-            if shape:
-                return None
+        if len(shape) != dimensions:
+            return None
+        if not shape:
             values.append(arg)
             continue
-        dtype, dimensions, itemsize = array
-        if len(shape) != dimensions or arg.dtype != dtype:
-            return None
         strides = arg.strides
-        if strides != (itemsize,) and not arg.flags.c_contiguous:
+        if arg.dtype != dtype or strides != (itemsize,) and not arg.flags.c_contiguous:
             return None
-        values += (0, 0, arg.size, itemsize, arg.data.ptr, *shape, *strides)
+        values += (0, 0, arg.size, itemsize, arg.data.ptr) + shape + strides
     return values
 
 
 @cache
-def _arrays(signature):
-    """(dtype, dimensions, bytes of an element) of each parameter that is an array; None for a number."""
-    kinds = parameters(signature)
-    return [(each.dtype, each.dimensions, each.dtype.itemsize) if each.dimensions else None for each in kinds]
+def _kinds(signature):
+    """(dtype, dimensions, bytes of an element) of each parameter; a number has no dimensions."""
+    return [(*each, each.dtype.itemsize) for each in parameters(signature)]
 
 
 class Launcher:

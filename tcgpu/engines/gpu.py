@@ -24,6 +24,7 @@ FOR_EVERY_DEVICE = 1  # cudaHostRegisterPortable, likewise: copies to and from e
 _thread = threading.local()  # `pages`, for `reading`: each thread keeps its own
 
 
+@cache
 def _cupy():
     import cupy  # not at the top: it takes a second
 
