@@ -83,7 +83,8 @@ def unmasked(values, what):
         count, kind = np.count_nonzero(getattr(values, "mask", False)), "masked"  # numpy.ma is slow to import
     else:
         count, kind = getattr(values, "null_count", 0), "missing"
-        count = np.sum(np.asarray(count() if callable(count) else count))  # of a table of Polars, one for each column
+        if callable(count):
+            count = np.sum(np.asarray(count()))  # of a table of Polars, one for each column
     if count:
         raise GraphError(f"{what} has {count} {kind} entries; leave them out first, in both ends of the edges")
     return values

@@ -231,8 +231,6 @@ def _natural_ids(graph):
 
 def prepare(graph, order):
     """The graph that `plan` takes. On a GPU its columns are on the device; raw edges are cleaned and sorted there."""
-    if isinstance(graph, tuple):
-        graph = edge_arrays(graph)
     if runtime.in_main_memory:
         return as_graph(graph, order)
     if order in ("bfs", "random"):
@@ -240,7 +238,7 @@ def prepare(graph, order):
     if not isinstance(graph, (tuple, DeviceGraph)):
         graph = DeviceGraph.from_graph(as_graph(graph))
     if isinstance(graph, tuple):
-        graph = DeviceGraph.from_edges(*graph, order=order)
+        graph = DeviceGraph.from_edges(*edge_arrays(graph), order=order)
     return graph.ordered(order)
 
 
