@@ -140,8 +140,8 @@ class Method:
             from tcgpu.engines import runtime  # only kernels need it
 
             defaults["threads"] = min(defaults["threads"], runtime.facts().threads_per_block)
-        given = defaults | given
-        return given | {knob.name: knob.check(given[knob.name]) for knob in self.declared}
+        checked = {knob.name: knob.check(given[knob.name]) for knob in self.declared if knob.name in given}
+        return defaults | given | checked
 
     def prepare(self, graph: Any, order: str | None = None) -> Any:
         """Whatever `as_graph` takes, made a graph in an order, as `plan` takes it."""

@@ -59,7 +59,7 @@ def launch(kernel: Any, grid_threads: int, threads: int, max_blocks: int = 2112,
     """
     names = _parameter_names(kernel)
     sums = threads * BYTES_PER_THREAD if "total" in names else 0
-    args = tuple(given.get(name, name) for name in names)
+    args = tuple(map(given.get, names, names))
     return Step(kernel, enough_blocks(max_blocks, grid_threads, threads), threads, args, max(shared, sums), max_blocks)
 
 
@@ -183,10 +183,8 @@ class Plan:
     def __post_init__(self):
         created = {**self.created, "total": (1, np.int64, 0)}
         arrays = {"copied": self.copied, "created": created, "views": self.views, "refills": self.refills}
-        for name, given in arrays.items():
-            object.__setattr__(self, name, MappingProxyType(dict(given)))
-        for name in ("steps", "setup"):
-            object.__setattr__(self, name, tuple(map(self._typed, getattr(self, name))))
+        vars(self).update({name: MappingProxyType(dict(given)) for name, given in arrays.items()})
+        vars(self).update(steps=tuple(map(self._typed, self.steps)), setup=tuple(map(self._typed, self.setup)))
         for step in (*self.setup, *self.steps):
             if not (1 <= step.threads <= 1024 and 1 <= step.blocks < 2**31):
                 shape = f"{step.blocks!r} of {step.threads!r}"
