@@ -9,7 +9,7 @@ that work reports.
 import signal
 import sys
 import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 PATIENCE = 0.5  # seconds until a bar appears with display=None; most counts are done by then
@@ -83,9 +83,10 @@ def watching():
 
 def each_part(works):
     """Call the functions in turn; each is one part of equal length."""
-    for k, work in enumerate(works):
-        with part(k, len(works)) if watching() else nullcontext():
-            work()
+    if watching():
+        works = [part(k, len(works))(work) for k, work in enumerate(works)]
+    for work in works:
+        work()
 
 
 def pulse(share=None):

@@ -99,17 +99,20 @@ def why_missing(name):
     return None if name in ENGINES and (name != "gpu" or ENGINE == "gpu") else REASON
 
 
-@contextmanager
-def using(name):
+class using:
     """Run kernels on the engine `name` inside the `with`."""
-    reason = why_missing(name)
-    if reason:
-        raise ValueError(f"no engine {name!r} here: {reason}")
-    token = _engine.set(name)
-    try:
-        yield
-    finally:
-        _engine.reset(token)
+
+    def __init__(self, name):
+        reason = why_missing(name)
+        if reason:
+            raise ValueError(f"no engine {name!r} here: {reason}")
+        self.name = name
+
+    def __enter__(self):
+        self.token = _engine.set(self.name)
+
+    def __exit__(self, *error):
+        _engine.reset(self.token)
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels

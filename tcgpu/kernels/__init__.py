@@ -10,7 +10,7 @@ them, with how many blocks and threads. `plan.count()` runs the plan. A benchmar
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from inspect import signature
@@ -286,19 +286,20 @@ def elsewhere():
     return f"without a method, device_memory= streams the graph through it where triangles are counted, and {host}"
 
 
-@contextmanager
-def fitting(what):
+class fitting(ContextDecorator):
     """Raise GraphError, with the alternatives, where the device has no memory left for `what`: a method, columns."""
-    try:
-        yield
-    except TcgpuError:  # its message names the alternatives already
-        raise
-    except Exception as error:
-        if type(error).__name__ not in NO_ROOM and "OUT_OF_MEMORY" not in str(error):
-            raise
-        raise GraphError(
-            f"{what} does not fit this device, which has {runtime.memory_free():,} bytes free: {elsewhere()}"
-        ) from error
+
+    def __init__(self, what):
+        self.what = what
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, kind, error, traceback):
+        no_room = kind is not None and (kind.__name__ in NO_ROOM or "OUT_OF_MEMORY" in str(error))
+        if no_room and not isinstance(error, TcgpuError):  # its message names the alternatives already
+            free = f"{runtime.memory_free():,} bytes free"
+            raise GraphError(f"{self.what} does not fit this device, which has {free}: {elsewhere()}") from error
 
 
 def check_positions(graph, method="this method"):
