@@ -9,7 +9,7 @@ that work reports.
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
 PATIENCE = 0.5  # seconds until a bar appears with display=None; most counts are done by then
@@ -146,15 +146,16 @@ def underway(display, what):
         bar.reach(1.0)
 
 
-@contextmanager
 def _shown(display, what, total, known):
-    """A function of what is done and the total that shows them, according to `display`; None if nothing is shown."""
-    if callable(display):
-        yield display
-        return
-    if not (display or (display is None and sys.stderr.isatty())):
-        yield None
-        return
+    """A context: a function of what is done and the total that shows them, as `display` says; None if it shows none."""
+    if callable(display) or not (display or (display is None and sys.stderr.isatty())):
+        return nullcontext(display if callable(display) else None)
+    return _bar(what, total, known, 0.0 if display else PATIENCE)
+
+
+@contextmanager
+def _bar(what, total, known, patience):
+    """The same of a bar, which appears after `patience` seconds."""
 
     def show(done, total):
         with uninterrupted():
@@ -165,7 +166,7 @@ def _shown(display, what, total, known):
         with uninterrupted():
             from tcgpu.bar import Bar  # most calls show none
 
-            bar = Bar(what, total, known, 0.0 if display else PATIENCE)
+            bar = Bar(what, total, known, patience)
         yield show
     finally:
         if bar is not None:

@@ -11,7 +11,6 @@ seconds is refused. The user can set another limit, `max_seconds`; then nothing 
 import logging
 import math
 import time
-from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from functools import cache
 
@@ -30,33 +29,33 @@ SECONDS_OF_TRIAL = 1.47e-3  # what `_trial` takes on the machine that the costs 
 
 log = logging.getLogger("tcgpu")
 _clock = getattr(time, "thread_time", time.perf_counter)  # a browser counts no processor time
-_limit = ContextVar("limit", default=None)  # the Limit in force; None outside of `limited`
+_limit = ContextVar("limit", default=None)  # the `limited` in force; None outside of any
 _forecasting = ContextVar("forecasting", default=False)  # whether `forecast` asks how long a run would take
 
 
-class Limit:
-    """The seconds that a simulated run may take. It is checked, and announced, only once. most: that can be allowed."""
-
-    def __init__(self, seconds, most=math.inf):
-        self.seconds, self.most, self.checked = seconds, most, False
-
-
-@contextmanager
-def limited(max_seconds=None, most=None):
+class limited:
     """Limit a simulated run inside the `with` to this many seconds, of which `most` can be allowed.
 
-    None keeps what holds outside of it.
+    None keeps what holds outside of it. The limit is checked, and announced, only once.
     """
-    outer = _limit.get() or Limit(None)
-    if max_seconds is None:
-        max_seconds = outer.seconds
-    elif isinstance(max_seconds, bool) or not isinstance(max_seconds, (int, float, np.number)) or not max_seconds > 0:
-        raise GraphError(f"max_seconds is a number of seconds above 0, not {max_seconds!r}")
-    token = _limit.set(Limit(max_seconds, outer.most if most is None else most))
-    try:
-        yield
-    finally:
-        _limit.reset(token)
+
+    seconds, most, checked = None, math.inf, False
+
+    def __init__(self, max_seconds=None, most=None):
+        outer = _limit.get() or type(self)
+        if max_seconds is None:
+            max_seconds = outer.seconds
+        elif (
+            isinstance(max_seconds, bool) or not isinstance(max_seconds, (int, float, np.number)) or not max_seconds > 0
+        ):
+            raise GraphError(f"max_seconds is a number of seconds above 0, not {max_seconds!r}")
+        self.seconds, self.most = max_seconds, outer.most if most is None else most
+
+    def __enter__(self):
+        self.token = _limit.set(self)
+
+    def __exit__(self, *error):
+        _limit.reset(self.token)
 
 
 class _Forecast(Exception):
