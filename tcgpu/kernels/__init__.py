@@ -184,19 +184,18 @@ class Plan:
         created = {**self.created, "total": (1, np.int64, 0)}
         arrays = {"copied": self.copied, "created": created, "views": self.views, "refills": self.refills}
         vars(self).update({name: MappingProxyType(dict(given)) for name, given in arrays.items()})
-        vars(self).update(steps=tuple(map(self._typed, self.steps)), setup=tuple(map(self._typed, self.setup)))
-        for step in (*self.setup, *self.steps):
-            if not (1 <= step.threads <= 1024 and 1 <= step.blocks < 2**31):
-                shape = f"{step.blocks!r} of {step.threads!r}"
-                raise MethodError(f"a launch has 1 to 2^31 - 1 blocks of 1 to 1024 threads, not {shape}")
-            if step.shared > MOST_SHARED:
-                raise MethodError(
-                    f"a block has at most {MOST_SHARED:,} bytes of shared memory, and fewer on older GPUs, not "
-                    f"{step.shared:,}"
-                )
+        vars(self).update(steps=tuple(map(self._checked, self.steps)), setup=tuple(map(self._checked, self.setup)))
 
-    def _typed(self, step):
+    def _checked(self, step):
         """The step; if its kernel has no signature, with the kernel for the types of its arguments."""
+        if not (1 <= step.threads <= 1024 and 1 <= step.blocks < 2**31):
+            shape = f"{step.blocks!r} of {step.threads!r}"
+            raise MethodError(f"a launch has 1 to 2^31 - 1 blocks of 1 to 1024 threads, not {shape}")
+        if step.shared > MOST_SHARED:
+            raise MethodError(
+                f"a block has at most {MOST_SHARED:,} bytes of shared memory, and fewer on older GPUs, not "
+                f"{step.shared:,}"
+            )
         if not isinstance(step, Step) or step.kernel.signatures:
             return step
         return replace(step, kernel=step.kernel.of_types(self._type(arg) for arg in step.args))
@@ -211,9 +210,9 @@ class Plan:
     def device_bytes(self) -> int:
         """Bytes of device memory that `allocate` needs, at least: arrays that are on the device are not copied, and how
         long Sized ones are is not known before."""
-        made = sum(length * np.dtype(dtype).itemsize for length, dtype, _ in self.created.values())
-        copied = (array for array in self.copied.values() if not runtime.is_on_gpu(array))
-        return made + sum(array.nbytes for array in copied) + self.launch_bytes
+        made = sum([length * np.dtype(dtype).itemsize for length, dtype, _ in self.created.values()])
+        copied = [array.nbytes for array in self.copied.values() if isinstance(array, np.ndarray)]
+        return made + sum(copied) + self.launch_bytes
 
     def check_fits(self) -> None:
         """GraphError unless the device has enough memory, and the simulator stays below its time limit."""
