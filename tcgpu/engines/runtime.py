@@ -87,6 +87,7 @@ def named(name):
 
 
 def __getattr__(name):
+    """What the engine has. It takes a microsecond: what every count asks, it asks `current()`."""
     return getattr(current(), name)
 
 

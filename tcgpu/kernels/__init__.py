@@ -221,7 +221,7 @@ class Plan:
             raise GraphError(
                 f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free}: {elsewhere()}"
             )
-        if runtime.estimates_time:
+        if runtime.current().estimates_time:
             simulated.check(self.method, self.simulated_seconds)
 
     @property

@@ -231,7 +231,7 @@ def _natural_ids(graph):
 
 def prepare(graph, order):
     """The graph that `plan` takes. On a GPU its columns are on the device; raw edges are cleaned and sorted there."""
-    if runtime.in_main_memory:
+    if runtime.current().in_main_memory:
         return as_graph(graph, order)
     if order in ("bfs", "random"):
         graph, order = as_graph(graph, order), "natural"
@@ -281,9 +281,9 @@ def edges_on_device(u, v):
 def vertices(u, v, n):
     """The number of vertices; and, if it is given, a function that waits until all vertex numbers are known to be in
     range, and raises GraphError if one is not."""
-    extent = runtime.device_array(2, np.int64, -1)
+    extent = runtime.current().device_array(2, np.int64, -1)
     run(orientation.find_extent, u.size, u, v, extent)
-    read = runtime.reading(extent)
+    read = runtime.current().reading(extent)
 
     def check():
         below, high = read().tolist()

@@ -116,7 +116,7 @@ def work(graph, microseconds=0, row_us=0):
     microseconds: the work besides reading rows. row_us: of reading one row; each nonzero (i, j) reads all rows of
     column i. Returns 0 on a GPU, where the column lengths may be on the device.
     """
-    if not runtime.estimates_time:
+    if not runtime.current().estimates_time:
         return 0
     return int(microseconds + row_us * int(graph.column_lengths[graph.row_idx].sum()))
 

@@ -24,7 +24,7 @@ USUAL = *CLASSES, SHORT, LONG, None, None, (0, 1)  # and only with those of all 
 
 def prepare(graph, order):
     """What `plan` takes: RawEdges, if they are few or of few vertices; or what `device_graph.prepare` makes."""
-    if order == "auto" and isinstance(graph, tuple) and not runtime.in_main_memory:
+    if order == "auto" and isinstance(graph, tuple) and not runtime.current().in_main_memory:
         return _of_raw(*edge_arrays(graph))
     return device_graph.prepare(graph, order)
 
