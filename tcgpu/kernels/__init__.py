@@ -10,7 +10,7 @@ them, with how many blocks and threads. `plan.count()` runs the plan. A benchmar
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ContextDecorator, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from inspect import signature
@@ -285,14 +285,11 @@ def elsewhere():
     return f"without a method, device_memory= streams the graph through it where triangles are counted, and {host}"
 
 
-class fitting(ContextDecorator):
+class fitting(ContextDecorator, AbstractContextManager):
     """Raise GraphError, with the alternatives, where the device has no memory left for `what`: a method, columns."""
 
     def __init__(self, what):
         self.what = what
-
-    def __enter__(self):
-        pass
 
     def __exit__(self, kind, error, traceback):
         no_room = kind is not None and (kind.__name__ in NO_ROOM or "OUT_OF_MEMORY" in str(error))
