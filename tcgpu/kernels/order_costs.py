@@ -48,14 +48,14 @@ LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row 
 # "merged nearby" instead if most edges are near or columns short. "begin" and "local begin" are taken once: always, and
 # if there are rows of bits.
 NATURAL_NS = {
-    "merged": 0.00187, "merged nearby": 0.00116, "idle": 0.000302, "searched": 0.000784, "distant": 0.0122,
+    "merged": 0.00187, "merged nearby": 0.00116, "idle": 0.0001, "searched": 0.000784, "distant": 0.0122,
     "longest": 61.2, "begin": 5_840, "local begin": 13_500, "words": 0.0342, "local words": 0.00213,
 }  # fmt: skip
 MERGED_NS = {
-    "merged": 0.00116, "idle": 0.00057, "searched": NATURAL_NS["searched"], "longest": 133, "begin": 4_610,
+    "merged": 0.0011, "idle": 0.00055, "searched": NATURAL_NS["searched"], "longest": 76.6, "begin": 5_070,
 }  # fmt: skip
-DEGREE_NS = {"pairs": 0.000116, "hub rows": 0.118, "nonzeros": 0.0628, "begin": 43_700}
-LOOKED_NS = {"looked up": 0.00135, "far steps": 0.00547, "nonzeros": 0.00209, "begin": 4_820}
+DEGREE_NS = {"pairs": 0.000116, "hub rows": 0.05, "nonzeros": 0.059, "begin": 42_700}
+LOOKED_NS = {"looked up": 0.0018, "far steps": 0.00319, "nonzeros": 0.00241, "begin": 5_300}
 TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054}  # of the number of vertices; besides the "begin" of natural order
 
 # The same for the triangles of each edge or vertex.
