@@ -143,7 +143,7 @@ def main():
     jobs = [(kind, int(edges), arguments.seed) for edges in arguments.edges for kind in chosen]
     with multiprocessing.get_context("spawn").Pool(min(12, os.cpu_count())) as pool:
         graphs = pool.map(draw, jobs, chunksize=1)
-    about, rows, other = measurement.machine("gpu"), records.Rows(), CuGraph()
+    about, rows, other = {"engine": "gpu"} | measurement.machine("gpu"), records.Rows(), CuGraph()
     for kind, asked, (u, v, _) in graphs:
         ours = by_tcgpu(cupy.asarray(u), cupy.asarray(v), arguments.repeats)
         cupy.get_default_memory_pool().free_all_blocks()
@@ -151,7 +151,7 @@ def main():
         for row in (ours, theirs):
             if any(row.get(key, ours[key]) != ours[key] for key in ("triangles", "truss_edges")):
                 raise SystemExit(f"the results differ: {ours}, {theirs}")
-            graph = {"graph": f"{kind}, {asked:,} edges", "asked": asked, "records": u.size, "engine": "gpu"}
+            graph = {"graph": f"{kind}, {asked:,} edges", "asked": asked, "seed": arguments.seed, "records": u.size}
             rows.append(graph | row | about)
             print(graph["graph"], *(f"{key} {row[key]}" for key in row if key.endswith(("_ms", "failed"))), flush=True)
     path = Path(arguments.into, records.record_path("cugraph", rows).name)
