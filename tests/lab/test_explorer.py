@@ -1267,7 +1267,8 @@ def test_times_of_the_simulator_are_never_beside_those_of_a_processor(explore, p
     explorer.sweep.quantity.value = sweep_page.EDGE_TIME
     rows = list(ran(explorer))
     assert {row["engine"] for row in rows} == {"sim"}
-    assert all(f"{row['kernel_ms']:.4g}" not in explorer.page.table.value for row in rows)
+    lines = [line for line in explorer.page.table.value.split("<tr") if "recorded" not in line]  # these have many times
+    assert len(lines) > 2 and not any(f"{row['kernel_ms']:.4g}" in line for row in rows for line in lines)
     if page == "Sweep":
         points = csv.DictReader(io.StringIO(saved(explorer.sweep.chart)["tcgpu-sweep-curves.csv"].decode()))
         assert {point["of"] for point in points} == {"this run"}
