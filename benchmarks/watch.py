@@ -173,6 +173,7 @@ UNWATCHED = {  # script -> why it is no suite
     "kinds.py": "graphs for others",
     "probes.py": "launches for trace.py",
     "gap.py": "minutes, 128 GB of memory and 80 GB of a GPU; large.py measures the same on smaller graphs",
+    "cugraph.py": "beside cuGraph, which the package does not install",
     "dense.py": "beside PyTorch, which the package does not install",
     "reproduce.py": "suites of papers.py, as large as the time allows",
     "t4.py": "estimates, not times",
