@@ -19,9 +19,7 @@ after LIMIT_S seconds without an answer.
 Written to cugraph-MACHINE.csv in the folder.
 """
 
-import argparse
 import multiprocessing
-import os
 import statistics
 import sys
 import time
@@ -29,8 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import cupy
-import kinds
-from raw_calls import draw
+from raw_calls import asked_for
 
 import tcgpu
 from tcgpu import DeviceGraph, measurement, records
@@ -132,17 +129,7 @@ class CuGraph:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--edges", type=float, nargs="*", default=[3e6])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kind", action="append", metavar="NAME", help="part of a kind's name; may be repeated")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the record goes")
-    arguments = parser.parse_args()
-    chosen = [kind for kind in kinds.KINDS if not arguments.kind or any(part in kind for part in arguments.kind)]
-    jobs = [(kind, int(edges), arguments.seed) for edges in arguments.edges for kind in chosen]
-    with multiprocessing.get_context("spawn").Pool(min(12, os.cpu_count())) as pool:
-        graphs = pool.map(draw, jobs, chunksize=1)
+    arguments, graphs = asked_for(__doc__.splitlines()[0], [3e6], 5)
     about, rows, other = {"engine": "gpu"} | measurement.machine("gpu"), records.Rows(), CuGraph()
     for kind, asked, (u, v, _) in graphs:
         ours = by_tcgpu(cupy.asarray(u), cupy.asarray(v), arguments.repeats)

@@ -72,18 +72,23 @@ def measured(kind, asked, edges, repeats):
     }  # fmt: skip
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--edges", type=float, nargs="*", default=[1e5, 1e6])
+def asked_for(description, edges, repeats):
+    """The arguments of the command line, by default of so many edges and repeats, and the graphs that it asks for."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--edges", type=float, nargs="*", default=edges)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", action="append", metavar="NAME", help="part of a kind's name; may be repeated")
-    parser.add_argument("--repeats", type=int, default=40)
+    parser.add_argument("--repeats", type=int, default=repeats)
     parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the record goes")
     arguments = parser.parse_args()
     chosen = [kind for kind in kinds.KINDS if not arguments.kind or any(part in kind for part in arguments.kind)]
     jobs = [(kind, int(edges), arguments.seed) for edges in arguments.edges for kind in chosen]
     with multiprocessing.get_context("spawn").Pool(min(12, os.cpu_count())) as pool:
-        graphs = pool.map(draw, jobs, chunksize=1)
+        return arguments, pool.map(draw, jobs, chunksize=1)
+
+
+def main():
+    arguments, graphs = asked_for(__doc__.splitlines()[0], [1e5, 1e6], 40)
     about, rows = {"engine": "gpu", **measurement.machine("gpu")}, records.Rows()
     runtime.sleep(BUSY_S * 1_000_000)
     end = time.monotonic() + BUSY_S
