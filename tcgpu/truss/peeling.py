@@ -172,8 +172,8 @@ def break_triangles(graph, level, round, begin, end, thread, threads):
 def peel_edges(row_idx, col_of, indptr, indices, edge, support, peeled, origin, number, queue, state, stop, many, work):
     """Peel level by level, until `many` edges are about to be peeled in a round, or this launch has done its work.
 
-    stop: it also returns when a level is done and as many edges are peeled. work: of how many edges,
-    so that the host can be interrupted; a round counts as ROUND_WORK edges.
+    stop: it also returns when a level is done and as many edges are peeled. work: how many a launch peels, so that the
+    host can be interrupted in between; a round counts as ROUND_WORK edges.
     """
     graph = Remaining(
         row_idx, col_of, indptr, indices, edge, support, peeled, origin, number, queue, state
