@@ -96,9 +96,10 @@ class DeviceGraph:
     def _by_degrees(cls, u, v, n, rank, degrees, clean, name, ids):
         """Make a graph in degree order from device arrays whose numbers are checked.
 
-        rank, degrees: from `rank_by_degree`, where repeated edges count, and loops twice.
+        rank, degrees: from `rank_by_degree`, where repeated edges count, and loops twice; degrees may be empty.
         """
-        return cls(n, *_sorted_columns(u, v, n, clean, rank, degrees), "degree", rank, name, degrees, ids)
+        columns = _sorted_columns(u, v, n, clean, rank, degrees)
+        return cls(n, *columns, "degree", rank, name, degrees if degrees.size else None, ids)
 
     @classmethod
     @fitting("the graph")
@@ -148,9 +149,10 @@ class DeviceGraph:
         return self._describe(self.may_sample)
 
     def _describe(self, may_sample):
-        costs, degrees, _ = describe_edges(self.row_idx, self.col_of, self.n, may_sample=may_sample)
+        costs, degrees, lengths = describe_edges(self.row_idx, self.col_of, self.n, may_sample=may_sample)
         if self.order != "degree" and "_by_degree" not in vars(self):
-            self._degrees = degrees.copy()  # without the other arrays that are in the same memory
+            exact = lengths is not None
+            self._degrees = degrees.copy(), exact  # without the other arrays that are in the same memory
         return costs
 
     def describe_exactly(self) -> Any:
@@ -163,10 +165,11 @@ class DeviceGraph:
 
     @cached_property
     def _by_degree(self):
-        ends, degrees = (self.row_idx, self.col_of), vars(self).pop("_degrees", None)
+        ends, (degrees, exact) = (self.row_idx, self.col_of), vars(self).pop("_degrees", (None, True))
         if degrees is None:
             degrees = degrees_of_edges(*ends, self.n)
-        made = DeviceGraph._by_degrees(*ends, self.n, *rank_by_degree(degrees), True, self.name, self._ids_now)
+        ranked = rank_by_degree(degrees, exact)
+        made = DeviceGraph._by_degrees(*ends, self.n, *ranked, True, self.name, self._ids_now)
         made.order_costs = self.order_costs
         return made
 
@@ -317,14 +320,15 @@ def _compact(u, v):
     return u, v, ids.size, ids.astype(INT64)
 
 
-def rank_by_degree(degrees):
-    """(rank, the degrees in ascending order); rank[v]: the number of vertex v by ascending degree."""
+def rank_by_degree(degrees, exact=True):
+    """(rank, the degrees in ascending order); rank[v]: the number of vertex v by ascending degree. Without the degrees
+    if they are not `exact`: nothing can rely on these."""
     n = degrees.size
     keys, rank, ascending = (_empty(degrees, n, dtype) for dtype in (np.uint64, np.int32, np.int32))
     run(orientation.pack_degrees, n, degrees, keys)
     runtime.sort(keys)
     run(orientation.number_vertices, n, keys, rank, ascending)
-    return rank, ascending
+    return rank, ascending if exact else ascending[:0].copy()
 
 
 class Known(NamedTuple):
@@ -348,8 +352,9 @@ def _chosen(u, v, n, order, check=None):
         order = costs.best() if costs else "natural"
     if order != "degree":
         return order, Known(costs, lengths)
-    ranked = rank_by_degree(degrees_of_edges(u, v, n) if degrees is None else degrees)
-    return order, Known(costs, None, *ranked)
+    if degrees is None:
+        return order, Known(costs, None, *rank_by_degree(degrees_of_edges(u, v, n)))
+    return order, Known(costs, None, *rank_by_degree(degrees, lengths is not None))
 
 
 def _natural_columns(u, v, n, clean, known):

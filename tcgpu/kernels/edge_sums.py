@@ -31,6 +31,7 @@ from tcgpu.kernels.orientation import ENDS
 
 THREADS, BLOCKS = 256, 1056
 SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; one group of 32 edges in `stride` is
+VERY_MANY, FEW_OF_MANY = 1 << 28, 8  # edges from which on degrees may be sampled: of every so-manyth edge
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
@@ -481,18 +482,33 @@ class Sums:
 def describe_edges(u, v, n, may_sample=False, check=None):
     """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
 
-    may_sample: whether the costs of many edges may be `sampled`. check: see `device_graph._chosen`.
+    may_sample: whether the costs of many edges may be `sampled`. Of very many, whose order will be that of degrees, the
+    degrees are sampled, too: then there is None for the rows. check: see `device_graph._chosen`.
     """
+    if may_sample and u.size >= VERY_MANY:
+        costs, degrees, _ = _described(u, v, n, True, check, FEW_OF_MANY)
+        if costs.best() == "degree":
+            return costs, degrees, None
+        check = None
+    return _described(u, v, n, may_sample, check)
+
+
+def _described(u, v, n, may_sample, check, every=1):
+    """As describe_edges, with the vertices measured by every so-manyth edge."""
     xp = runtime.arrays_of(u)
     lengths, degree = xp.zeros((2, n), np.int32)
     reach = xp.zeros(n, np.int32)
     packed = xp.empty(n, np.uint64)
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)))
     bits = _table_bits(PLACE_BYTES)
-    ranges = min(MOST_RANGES, max(1, n // RANGE)) if u.size >= MANY_A_VERTEX * n else 1
-    _by_ranges(measure_vertices, ranges, n, (u, v, lengths, degree, reach), bits, PLACE_BYTES << bits)
+    some = [xp.ascontiguousarray(ends[every // 2 :: every]) for ends in (u, v)]
+    ranges = min(MOST_RANGES, max(1, n // RANGE)) if some[0].size >= MANY_A_VERTEX * n else 1
+    _by_ranges(measure_vertices, ranges, n, (*some, lengths, degree, reach), bits, PLACE_BYTES << bits)
     if check:
         check()
+    if every > 1:
+        lengths *= every
+        degree *= every
     sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
     sums.run(find_hubs, 2 * WARP, sums.histogram, HUBS, LAST, sums.most)
     rows, sampled = reach, may_sample and sums.stride > 1  # of each column in degree order, in the memory of `reach`
@@ -503,7 +519,7 @@ def describe_edges(u, v, n, may_sample=False, check=None):
         rows[:] = 0
         sums.run(count_rows_by_degree, u.size, u, v, packed, rows)
     costs = sums.costs(rows, sampled)
-    if sums.stride > 1 and costs.best() == "natural" and costs.may_miss():
+    if sums.stride > 1 and every == 1 and costs.best() == "natural" and costs.may_miss():
         sums.stride, sums.sums[:], sums.longest[:] = 1, 0, 0
         costs = sums.costs(rows, sampled)
     return costs, degree, lengths

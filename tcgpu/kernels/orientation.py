@@ -113,7 +113,7 @@ def pack_edges(u, v, rank, degrees, first32, keys, keys32, sizes):
     """A thread per edge that is no loop: append its key, with each vertex v replaced by rank[v] unless `rank` is empty.
 
     first32: the first vertex of keys of 32 bits. `keys32` is filled from its end. sizes: of both, 0 before. degrees: of
-    the vertices by rank, in which a loop counts twice; it is taken off.
+    the vertices by rank, in which a loop counts twice; it is taken off. Or empty.
     """
     counts, starts = cuda.shared.array((2, MOST_THREADS // WARP), int32), cuda.shared.array(2, int64)
     e = cuda.grid(1)
@@ -126,7 +126,7 @@ def pack_edges(u, v, rank, degrees, first32, keys, keys32, sizes):
             low, high = min(a, b), max(a, b)
             if low != high:
                 kind = int32(low >= first32)
-            elif rank.size > 0:
+            elif degrees.size > 0:
                 cuda.atomic.add(degrees, low, -2)
         place = next_place(kind, counts, starts, sizes)
         if kind == 0:
