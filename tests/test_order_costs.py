@@ -420,7 +420,7 @@ def test_vertices_are_measured_without_faults(name):
     for low, high in ((0, 1000), (1000, n)):
         args, shared = (u, v, degrees, low, high, bits), edge_sums.DEGREE_BYTES << bits
         assert not check_launch(edge_sums.count_degrees.py_func, 2, 64, args, shared=shared)
-        args, shared = (u, v, lengths, ends, reach, low, high, bits), edge_sums.PLACE_BYTES << bits
+        args, shared = (u, v, lengths, ends, reach, 1, low, high, bits), edge_sums.PLACE_BYTES << bits
         assert not check_launch(edge_sums.measure_vertices.py_func, 2, 64, args, shared=shared)
     lower, higher, other = np.minimum(u, v), np.maximum(u, v), u != v
     assert np.array_equal(lengths, np.bincount(lower[other], minlength=n))

@@ -31,7 +31,9 @@ from tcgpu.kernels.orientation import ENDS
 
 THREADS, BLOCKS = 256, 1056
 SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; one group of 32 edges in `stride` is
-VERY_MANY, FEW_OF_MANY = 1 << 28, 8  # edges from which on degrees may be sampled: of every so-manyth edge
+# From VERY_MANY edges on, vertices are measured by a sample first, in which they have about A_VERTEX edges, of all edges
+# one in MOST_EVERY at least.
+VERY_MANY, A_VERTEX, MOST_EVERY = 1 << 29, 2, 16
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
@@ -92,13 +94,14 @@ def count_vertex(counts, table, x, place, times):
             cuda.atomic.add(counts, x, times)
 
 
-MEASURE_TYPES = "int32[::1], int32[::1], int32[::1], int64, int64, int64"
+MEASURE_TYPES = "int32[::1], int32[::1], int32[::1], int64, int64, int64, int64"
 
 
 @kernel(*(f"void({ends}, {MEASURE_TYPES})" for ends in ENDS), most_threads=TABLE_THREADS)
-def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
+def measure_vertices(u, v, lengths, in_columns, reach, every, low, high, table_bits):
     """A thread per edge: count the rows of each column, and the columns that each vertex is a row of; a loop as two.
 
+    Of `every` neighbouring edges, a power of two, one is counted; which one, changes without a pattern.
     Only vertices from `low` up to `high` are counted, not that one; other numbers change nothing. reach: over how many
     spans the rows of a column reach after the first one, at most NOT_LOCAL. Each block has a table of 2 ** table_bits
     counts in shared memory, for the first vertices that it meets: among these are the hubs, to whose counts in global
@@ -109,8 +112,9 @@ def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
     for place in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         owners[place], table_lengths[place], table_in_columns[place], table_reach[place] = FREE, 0, 0, 0
     cuda.syncthreads()
-    e, lane = cuda.grid(1), cuda.threadIdx.x & 31
-    while e - lane < u.size:  # whole warps
+    group, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    while (group - lane) * every < u.size:  # whole warps
+        e = group * every + int64(uint32(group) * SCATTER >> 16 & (every - 1))
         j = i = int32(-1)
         times, spans = int32(1), int32(0)
         if e < u.size and u[e] == v[e]:
@@ -129,7 +133,7 @@ def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
             keep_most(reach, j, spans)
         count_vertex(lengths, table_lengths, j, place, int32(1))
         count_vertex(in_columns, table_in_columns, i, place_of(owners, table_bits, i), times)
-        e += cuda.gridsize(1)
+        group += cuda.gridsize(1)
     cuda.syncthreads()
     for place in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         if table_lengths[place] > 0:
@@ -482,33 +486,32 @@ class Sums:
 def describe_edges(u, v, n, may_sample=False, check=None):
     """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
 
-    may_sample: whether the costs of many edges may be `sampled`. Of very many, whose order will be that of degrees, the
-    degrees are sampled, too: then there is None for the rows. check: see `device_graph._chosen`.
+    may_sample: whether the costs of many edges may be `sampled`. Of very many that are to be counted in degree order,
+    the degrees are estimates, too, and there is None for the rows. check: see `device_graph._chosen`.
     """
-    if may_sample and u.size >= VERY_MANY:
-        costs, degrees, _ = _described(u, v, n, True, check, FEW_OF_MANY)
-        if costs.best() == "degree":
+    few = min(MOST_EVERY, u.size // max(1, A_VERTEX * n)) if may_sample and u.size >= VERY_MANY else 1
+    if few > 1:
+        costs, degrees, _ = _described(u, v, n, True, check, 1 << few.bit_length() - 1)
+        if costs.surely_by_degree():
             return costs, degrees, None
         check = None
     return _described(u, v, n, may_sample, check)
 
 
 def _described(u, v, n, may_sample, check, every=1):
-    """As describe_edges, with the vertices measured by every so-manyth edge."""
+    """The same, with vertices measured by one in `every` edges."""
     xp = runtime.arrays_of(u)
-    lengths, degree = xp.zeros((2, n), np.int32)
+    lengths, degree = measured = xp.zeros((2, n), np.int32)
     reach = xp.zeros(n, np.int32)
     packed = xp.empty(n, np.uint64)
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)))
-    bits = _table_bits(PLACE_BYTES)
-    some = [xp.ascontiguousarray(ends[every // 2 :: every]) for ends in (u, v)]
-    ranges = min(MOST_RANGES, max(1, n // RANGE)) if some[0].size >= MANY_A_VERTEX * n else 1
-    _by_ranges(measure_vertices, ranges, n, (*some, lengths, degree, reach), bits, PLACE_BYTES << bits)
+    bits, counted = _table_bits(PLACE_BYTES), u.size // every
+    ranges = min(MOST_RANGES, max(1, n // RANGE)) if counted >= MANY_A_VERTEX * n else 1
+    _by_ranges(measure_vertices, ranges, n, (u, v, lengths, degree, reach, every), bits, PLACE_BYTES << bits)
     if check:
         check()
     if every > 1:
-        lengths *= every
-        degree *= every
+        measured *= every
     sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
     sums.run(find_hubs, 2 * WARP, sums.histogram, HUBS, LAST, sums.most)
     rows, sampled = reach, may_sample and sums.stride > 1  # of each column in degree order, in the memory of `reach`
