@@ -16,6 +16,7 @@ from tcgpu.kernels import device_graph, edge_sums, order_costs
 from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.edge_sums import bin_of
+from tcgpu.registry import METHODS
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import kinds
@@ -167,6 +168,65 @@ def test_lengths_estimated_from_ends_cost_about_as_much_as_those_counted(name, c
     assert np.array_equal(degree, graph.degrees) and np.array_equal(lengths, graph.column_lengths)
     for sum_of in ("pairs", "merged by degree"):
         assert exact.sums[sum_of] < 1000 or 0.6 < found.sums[sum_of] / exact.sums[sum_of] < 1.4
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("every", [1, 4, 16])
+def test_one_of_so_many_neighbouring_edges_is_measured(every, compiled_kernels):
+    """Not always the same one: of a complete bipartite graph that would be the same few vertices."""
+    v, u = (ends.ravel().astype(np.int32) for ends in np.indices((64, 64)))
+    u += 64
+    lengths, ends, reach = np.zeros((3, 128), np.int32)
+    args = u, v, lengths, ends, reach, every, 0, 128, 4
+    with runtime.using("sim"):
+        edge_sums.measure_vertices.launch(2, 64, *args, shared=edge_sums.PLACE_BYTES << 4)
+    assert lengths.sum() == ends.sum() == u.size // every
+    assert np.array_equal(lengths[:64], np.full(64, 64 // every)), "of 64 neighbouring edges"
+    assert every == 1 or np.count_nonzero(ends) == 64 and ends.max() <= 4 * 64 // every
+
+
+@pytest.fixture
+def very_many(monkeypatch):
+    """The degrees of all graphs with four edges a vertex are sampled, and that is taken for enough."""
+    for constant, value in (("VERY_MANY", 0), ("SAMPLED", 100), ("SURE", 0)):
+        monkeypatch.setattr(edge_sums, constant, value)
+    monkeypatch.setattr(order_costs, "LITTLE_NS", 0)
+    monkeypatch.setattr(device_graph, "SMALL", 10)
+
+
+@pytest.mark.sim
+def test_very_many_edges_are_counted_by_estimated_degrees(compiled_kernels, very_many):
+    """With loops and repeats: nothing relies on the degrees being exact."""
+    graph, random = generate.rmat(8, 24, seed=2), np.random.default_rng(0)
+    u, v = (np.concatenate([ends, ends[:200], [5, 9]]).astype(np.int32) for ends in (graph.row_idx, graph.col_of))
+    order = random.permutation(u.size)
+    with runtime.using("sim"):
+        made = DeviceGraph.from_edges(u[order], v[order], graph.n, order="auto")
+        assert made.order == "degree" and made.degrees is None
+        for knobs in ({"merge": 0}, {"merge": 1}):
+            assert METHODS["adaptive"].plan(made, **knobs).count() == cpu.count(graph)
+    back = made.to_graph()
+    ids = np.asarray(made.ids)
+    assert {frozenset(edge) for edge in zip(ids[back.row_idx], ids[back.col_of], strict=True)} == {
+        frozenset(edge) for edge in zip(graph.row_idx.tolist(), graph.col_of.tolist(), strict=True)
+    }
+    degrees = graph.degrees[ids].astype(float)
+    assert np.corrcoef(degrees, np.arange(graph.n))[0, 1] > 0.5, "by degree, about"
+    assert not np.array_equal(degrees, np.sort(degrees))
+
+
+@pytest.mark.sim
+def test_degrees_are_counted_where_natural_order_may_be_faster(compiled_kernels, very_many, monkeypatch):
+    graph = generate.clique(60)
+    u, v = np.asarray(graph.row_idx), graph.col_of.astype(np.int32)
+    with runtime.using("sim"):
+        assert edge_sums.estimate_edges(u, v, graph.n)[0].max_degree != graph.max_degree
+        natural = DeviceGraph.from_edges(u, v, graph.n, order="natural")
+        monkeypatch.setattr(edge_sums, "SURE", 1e9)
+        assert edge_sums.estimate_edges(u, v, graph.n) is None
+        chosen = DeviceGraph.from_edges(u, v, graph.n, order="auto")
+    for made in natural, chosen:
+        assert made.order_costs.max_degree == graph.max_degree
 
 
 @pytest.mark.sim
@@ -400,10 +460,10 @@ def test_vertices_are_measured_a_range_at_a_time(name, compiled_kernels, monkeyp
 def test_degrees_are_counted_a_range_at_a_time(dtype, compiled_kernels, monkeypatch):
     u, v = np.random.default_rng(3).integers(0, 500, (2, 3000)).astype(dtype)
     expected = np.bincount(u.astype(int), minlength=500) + np.bincount(v.astype(int), minlength=500)
-    for constant, value in (("DEGREE_RANGE", 100), ("MOST_DEGREE_RANGES", 4), ("TABLE_BYTES", 1 << 7)):
+    for constant, value in (("RANGE", 100), ("MOST_RANGES", 4), ("TABLE_BYTES", 1 << 7)):
         monkeypatch.setattr(edge_sums, constant, value)
         with runtime.using("sim"):
-            assert np.array_equal(edge_sums.degrees_of_edges(u, v, 500), expected)
+            assert np.array_equal(edge_sums.degrees_of_edges([(u, v)], 500), expected)
 
 
 @pytest.mark.sim

@@ -49,7 +49,7 @@ STEPS = {  # from raw edges on a GPU to the count: step -> its kernels, in the r
         "find_extent measure_vertices describe_vertices find_hubs cost_in_natural_order count_rows_by_degree "
         "count_ends estimate_rows cost_in_degree_order add_up_costs count_degrees"
     ),
-    "ranks": "pack_degrees number_vertices",
+    "ranks": "pack_degrees pack_numbered number_vertices",
     "keys and their sort": "pack_edges",
     "columns": (
         "columns_by_block count_new unpack fill_empty_columns "  # of sorted keys

@@ -6,14 +6,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.kernels import run
 from tcgpu.kernels.device.search import first_from
-from tcgpu.kernels.orientation import lower, pack, upper
-
-
-@kernel("void(int32[::1], uint64[::1])")
-def pack_rows(row_idx, keys):
-    """A thread per nonzero: a key that sorts by row, then by column."""
-    for e in range(cuda.grid(1), keys.size, cuda.gridsize(1)):
-        keys[e] = pack(row_idx[e], e)
+from tcgpu.kernels.orientation import lower, pack, pack_numbered, upper
 
 
 @kernel("void(uint64[::1], int64[::1], int64[::1], int64[::1])")
@@ -44,7 +37,7 @@ def adjacency(graph):
     m, columns = graph.m, (graph.col_ptr, graph.row_idx, graph.col_of)
     col_ptr, row_idx, col_of = map(runtime.to_device_library, columns)
     keys = runtime.device_array(m, np.uint64)
-    run(pack_rows, m, row_idx, keys)
+    run(pack_numbered, m, row_idx, keys)
     keys.sort()
     row_ptr, indptr = (runtime.device_array(graph.n + 1, np.int64) for _ in range(2))
     run(find_rows, graph.n + 1, keys, col_ptr, row_ptr, indptr)

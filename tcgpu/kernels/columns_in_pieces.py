@@ -22,7 +22,7 @@ from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.kernels import MAX_EDGES, run
 from tcgpu.kernels.device.search import last_up_to
 from tcgpu.kernels.device_graph import Keys, columns_of_keys, rank_by_degree
-from tcgpu.kernels.edge_sums import degrees_of_pieces
+from tcgpu.kernels.edge_sums import degrees_of_edges
 from tcgpu.kernels.orientation import ENDS, pack
 from tcgpu.kernels.prefix_sum import scan
 from tcgpu.progress import part, pulse
@@ -155,7 +155,7 @@ def ranges_of_columns(u, v, n, memory):
 
 def _numbered(edges):
     """(rank, left_out): vertex x gets number rank[x] - left_out, by ascending degree; the first vertices get none."""
-    rank, degrees = rank_by_degree(degrees_of_pieces(edges.pieces(), edges.n))
+    rank, degrees = rank_by_degree(degrees_of_edges(edges.pieces(), edges.n))
     left_out = 0
     if edges.u.size <= MOST_COUNTED:
         left_out = bisect_right(range(edges.n), 1, key=lambda k: int(degrees[k]) & 0xFFFFFFFF)

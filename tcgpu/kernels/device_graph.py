@@ -30,7 +30,7 @@ from tcgpu.graph import (
 from tcgpu.kernels import fitting, orientation, run
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges
+from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges, estimate_edges
 from tcgpu.kernels.prefix_sum import scan
 
 INT64 = np.dtype(np.int64)
@@ -149,10 +149,9 @@ class DeviceGraph:
         return self._describe(self.may_sample)
 
     def _describe(self, may_sample):
-        costs, degrees, lengths = describe_edges(self.row_idx, self.col_of, self.n, may_sample=may_sample)
+        costs, degrees, _ = describe_edges(self.row_idx, self.col_of, self.n, may_sample=may_sample)
         if self.order != "degree" and "_by_degree" not in vars(self):
-            exact = lengths is not None
-            self._degrees = degrees.copy(), exact  # without the other arrays that are in the same memory
+            self._degrees = degrees.copy()  # without the other arrays that are in the same memory
         return costs
 
     def describe_exactly(self) -> Any:
@@ -165,11 +164,10 @@ class DeviceGraph:
 
     @cached_property
     def _by_degree(self):
-        ends, (degrees, exact) = (self.row_idx, self.col_of), vars(self).pop("_degrees", (None, True))
+        ends, degrees = (self.row_idx, self.col_of), vars(self).pop("_degrees", None)
         if degrees is None:
-            degrees = degrees_of_edges(*ends, self.n)
-        ranked = rank_by_degree(degrees, exact)
-        made = DeviceGraph._by_degrees(*ends, self.n, *ranked, True, self.name, self._ids_now)
+            degrees = degrees_of_edges([ends], self.n)
+        made = DeviceGraph._by_degrees(*ends, self.n, *rank_by_degree(degrees), True, self.name, self._ids_now)
         made.order_costs = self.order_costs
         return made
 
@@ -188,7 +186,7 @@ class DeviceGraph:
         """Which vertices have an edge, and where the columns of these begin in the rows, which have new numbers."""
         from tcgpu.kernels.picking import Marked, between, picked
 
-        joined = between(degrees_of_edges(self.row_idx, self.col_of, self.n), 1, np.iinfo(np.int32).max)
+        joined = between(degrees_of_edges([(self.row_idx, self.col_of)], self.n), 1, np.iinfo(np.int32).max)
         marked = Marked(joined)
         return joined, marked.of(self.col_ptr[:-1]), picked(marked.places, self.row_idx)
 
@@ -320,15 +318,14 @@ def _compact(u, v):
     return u, v, ids.size, ids.astype(INT64)
 
 
-def rank_by_degree(degrees, exact=True):
-    """(rank, the degrees in ascending order); rank[v]: the number of vertex v by ascending degree. Without the degrees
-    if they are not `exact`: nothing can rely on these."""
+def rank_by_degree(degrees):
+    """(rank, the degrees in ascending order); rank[v]: the number of vertex v by ascending degree."""
     n = degrees.size
     keys, rank, ascending = (_empty(degrees, n, dtype) for dtype in (np.uint64, np.int32, np.int32))
-    run(orientation.pack_degrees, n, degrees, keys)
+    run(orientation.pack_numbered, n, degrees, keys)
     runtime.sort(keys)
     run(orientation.number_vertices, n, keys, rank, ascending)
-    return rank, ascending if exact else ascending[:0].copy()
+    return rank, ascending
 
 
 class Known(NamedTuple):
@@ -337,24 +334,24 @@ class Known(NamedTuple):
     costs: Any = None  # of a count
     lengths: Any = None  # for natural order: how many rows each column has
     rank: Any = None  # for degree order, as the degrees, by rank: from `rank_by_degree`
-    degrees: Any = None
+    degrees: Any = None  # empty if they are estimated
 
 
 def _chosen(u, v, n, order, check=None):
     """The order to take for raw edges, and what is Known of them. check: None, or called before any kernel relies on
     vertex numbers: `measure_vertices`, which does not, runs meanwhile."""
-    costs = degrees = lengths = None
+    costs = degrees = lengths = estimated = None
     if order in ("auto", "natural") and u.size > SMALL:
-        costs, degrees, lengths = describe_edges(u, v, n, may_sample=True, check=check)
+        estimated = order == "auto" and estimate_edges(u, v, n, check)
+        costs, degrees, lengths = estimated or describe_edges(u, v, n, may_sample=True, check=check)
     elif check:
         check()
     if order == "auto":
         order = costs.best() if costs else "natural"
     if order != "degree":
         return order, Known(costs, lengths)
-    if degrees is None:
-        return order, Known(costs, None, *rank_by_degree(degrees_of_edges(u, v, n)))
-    return order, Known(costs, None, *rank_by_degree(degrees, lengths is not None))
+    rank, degrees = rank_by_degree(degrees_of_edges([(u, v)], n) if degrees is None else degrees)
+    return order, Known(costs, None, rank, degrees[:0].copy() if estimated else degrees)
 
 
 def _natural_columns(u, v, n, clean, known):

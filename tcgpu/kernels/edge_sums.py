@@ -22,28 +22,24 @@ import numpy as np
 from tcgpu.built_in import HEAVY, HUBS, LONG, SHORT
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels import enough_blocks, launch
+from tcgpu.kernels import THREADS, enough_blocks, launch, run
 from tcgpu.kernels.device.merge import rows_to_search
 from tcgpu.kernels.device.shared_memory import FREE, claim, clear_counters
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
-from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, WORDS, OrderCosts
+from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, SURE, WORDS, OrderCosts
 from tcgpu.kernels.orientation import ENDS
 
-THREADS, BLOCKS = 256, 1056
 SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; one group of 32 edges in `stride` is
-# From VERY_MANY edges on, vertices are measured by a sample first, in which they have about A_VERTEX edges, of all edges
-# one in MOST_EVERY at least.
-VERY_MANY, A_VERTEX, MOST_EVERY = 1 << 29, 2, 16
+VERY_MANY, A_VERTEX = 1 << 29, 2  # edges from which on a sample measures vertices first, in which each has so many
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
 LAST = 1 << 14  # vertices in degree order whose columns are rows of bits for look-ups, which take 32 MB
-TABLE_THREADS = 1024  # of a block that has a table
+TABLE_THREADS, TABLE_BLOCKS = 1024, 264  # of a block that has a table; of a launch
 TABLE_BYTES, PLACE_BYTES, DEGREE_BYTES = 1 << 16, 16, 8  # of a table, at most; of a place; where it counts degrees
 # If a vertex has MANY_A_VERTEX edges, a range of RANGE vertices is counted at a time: the counts of all would not be in
 # a cache, and the edges are read fast.
-RANGE, MOST_RANGES, MANY_A_VERTEX = 1 << 22, 4, 8
-DEGREE_RANGE, MOST_DEGREE_RANGES, FEW_A_VERTEX = 1 << 23, 8, 4  # the same where only degrees are counted
+RANGE, MOST_RANGES, MANY_A_VERTEX = 1 << 23, 8, 4
 SCATTER = 2654435761  # the multiplier of the hash
 BINS = 512  # of a histogram of degrees: see `bin_of`
 
@@ -467,15 +463,11 @@ class Sums:
         self.sums, self.longest, self.most, self.histogram, self.ends = parts
         self.all = arrays[: cuts[3]]
 
-    def run(self, kernel, tasks, *args, shared=0):
-        """Launch a kernel with a thread for each task, or as many as BLOCKS blocks have."""
-        kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args, shared=shared)
-
     def costs(self, rows, sampled):
         """The OrderCosts; waits for the device. rows: of each column in degree order."""
         apart = DISTANT * self.n // max(1, self.u.size)
         args = self.u, self.v, self.packed, rows, self.most, LONG, apart, self.stride, self.longest, self.sums
-        self.run(add_up_costs, self.u.size // self.stride, *args, shared=8 * THREADS * len(SUMS))
+        run(add_up_costs, self.u.size // self.stride, *args, shared=8 * THREADS * len(SUMS))
         *found, max_column, max_degree, _, _ = runtime.reading(self.all)().tolist()
         sums = dict(zip((*SUMS, *LONGEST), found, strict=True))
         sums |= {name: self.stride * sums[name] for name in SUMS}
@@ -483,44 +475,41 @@ class Sums:
         return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled, none)
 
 
-def describe_edges(u, v, n, may_sample=False, check=None):
+def estimate_edges(u, v, n, check=None):
+    """What describe_edges returns, estimated from few of very many edges; None if these are not, or if the exact
+    degrees might lead to another order than that of degrees."""
+    every = min(MOST_STRIDE, u.size // max(1, A_VERTEX * n))
+    if u.size < VERY_MANY or every < 2:
+        return None
+    found = describe_edges(u, v, n, True, check, 1 << every.bit_length() - 1)
+    return found if found[0].best(SURE) == "degree" else None
+
+
+def describe_edges(u, v, n, may_sample=False, check=None, every=1):
     """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
 
-    may_sample: whether the costs of many edges may be `sampled`. Of very many that are to be counted in degree order,
-    the degrees are estimates, too, and there is None for the rows. check: see `device_graph._chosen`.
+    may_sample: whether the costs of many edges may be `sampled`. check: see `device_graph._chosen`. every: a power of
+    two; one in so many edges measures the vertices.
     """
-    few = min(MOST_EVERY, u.size // max(1, A_VERTEX * n)) if may_sample and u.size >= VERY_MANY else 1
-    if few > 1:
-        costs, degrees, _ = _described(u, v, n, True, check, 1 << few.bit_length() - 1)
-        if costs.surely_by_degree():
-            return costs, degrees, None
-        check = None
-    return _described(u, v, n, may_sample, check)
-
-
-def _described(u, v, n, may_sample, check, every=1):
-    """The same, with vertices measured by one in `every` edges."""
     xp = runtime.arrays_of(u)
     lengths, degree = measured = xp.zeros((2, n), np.int32)
     reach = xp.zeros(n, np.int32)
     packed = xp.empty(n, np.uint64)
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)))
-    bits, counted = _table_bits(PLACE_BYTES), u.size // every
-    ranges = min(MOST_RANGES, max(1, n // RANGE)) if counted >= MANY_A_VERTEX * n else 1
-    _by_ranges(measure_vertices, ranges, n, (u, v, lengths, degree, reach, every), bits, PLACE_BYTES << bits)
+    _by_ranges(measure_vertices, u.size // every, n, (u, v, lengths, degree, reach, every), PLACE_BYTES)
     if check:
         check()
     if every > 1:
-        measured *= every
-    sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
-    sums.run(find_hubs, 2 * WARP, sums.histogram, HUBS, LAST, sums.most)
+        measured *= every  # estimates
+    run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
+    run(find_hubs, 2 * WARP, sums.histogram, HUBS, LAST, sums.most)
     rows, sampled = reach, may_sample and sums.stride > 1  # of each column in degree order, in the memory of `reach`
     if sampled:
-        sums.run(count_ends, u.size // sums.stride, u, v, packed, sums.stride, sums.ends)
-        sums.run(estimate_rows, n, packed, sums.ends, rows)
+        run(count_ends, u.size // sums.stride, u, v, packed, sums.stride, sums.ends)
+        run(estimate_rows, n, packed, sums.ends, rows)
     else:
         rows[:] = 0
-        sums.run(count_rows_by_degree, u.size, u, v, packed, rows)
+        run(count_rows_by_degree, u.size, u, v, packed, rows)
     costs = sums.costs(rows, sampled)
     if sums.stride > 1 and every == 1 and costs.best() == "natural" and costs.may_miss():
         sums.stride, sums.sums[:], sums.longest[:] = 1, 0, 0
@@ -533,30 +522,24 @@ def _table_bits(place_bytes):
     return (min(TABLE_BYTES, runtime.facts().shared_per_block) // place_bytes).bit_length() - 1
 
 
-def _by_ranges(kernel, ranges, n, args, bits, shared):
-    """Launch a kernel that counts the vertices of a range, for each of `ranges` equal ranges of all n vertices."""
-    blocks = enough_blocks(BLOCKS * THREADS // TABLE_THREADS, args[0].size, TABLE_THREADS)
-    for k in range(ranges):
-        low, high = (n * bound // ranges for bound in (k, k + 1))
-        kernel.launch(blocks, TABLE_THREADS, *args, low, high, bits, shared=shared)
+def _by_ranges(kernel, edges, n, args, place_bytes):
+    """Launch a kernel that counts so many edges at the vertices of a range, for equal ranges of all n vertices."""
+    blocks, bits = enough_blocks(TABLE_BLOCKS, edges, TABLE_THREADS), _table_bits(place_bytes)
+    ranges = min(MOST_RANGES, max(1, n // RANGE)) if edges >= MANY_A_VERTEX * n else 1
+    for low, high in pairwise(n * bound // ranges for bound in range(ranges + 1)):
+        kernel.launch(blocks, TABLE_THREADS, *args, low, high, bits, shared=place_bytes << bits)
 
 
-def degrees_of_edges(u, v, n):
-    """The degree of each vertex, an int32 array; repeats count, and loops twice."""
-    return degrees_of_pieces([(u, v)], n)
-
-
-def degrees_of_pieces(pieces, n):
-    """The same of edges that come in pieces, each of them two device arrays."""
-    degrees, bits = runtime.device_array(n, np.int32, 0), _table_bits(DEGREE_BYTES)
+def degrees_of_edges(pieces, n):
+    """The degree of each vertex, an int32 array, by edges in pieces (u, v); repeats count, and loops twice."""
+    degrees = runtime.device_array(n, np.int32, 0)
     for u, v in pieces:
-        ranges = min(MOST_DEGREE_RANGES, max(1, n // DEGREE_RANGE)) if u.size >= FEW_A_VERTEX * n else 1
-        _by_ranges(count_degrees, ranges, n, (u, v, degrees), bits, DEGREE_BYTES << bits)
+        _by_ranges(count_degrees, u.size, n, (u, v, degrees), DEGREE_BYTES)
     return degrees
 
 
 def degrees_step(edges, n, degrees):
     """The launch that adds the degrees of that many edges, u and v of a plan, to its array of the name `degrees`."""
-    bits, blocks = _table_bits(DEGREE_BYTES), BLOCKS * THREADS // TABLE_THREADS
+    bits = _table_bits(DEGREE_BYTES)
     given = {"degrees": degrees, "low": 0, "high": n, "table_bits": bits}
-    return launch(count_degrees, edges, TABLE_THREADS, blocks, DEGREE_BYTES << bits, **given)
+    return launch(count_degrees, edges, TABLE_THREADS, TABLE_BLOCKS, DEGREE_BYTES << bits, **given)

@@ -42,7 +42,7 @@ LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by deg
 # merges each of them in turn, if there are more than MANY_EDGES edges.
 SHORT_ROWS, SHORT_NEARBY_ROWS, MANY_EDGES = 6, 12, 1 << 17
 LITTLE, LITTLE_NS = 1.05, 1_000  # natural order is chosen if it takes LITTLE times as long and LITTLE_NS more, or less
-SURE = 1.25  # natural order takes more than this, as long as degree order by a sample, where it is not the faster one
+SURE = 1.5  # times as long as degree order: where natural order takes more by estimated degrees, it is not the faster
 LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row of the longest column
 
 # Nanoseconds for each of a sum, on an H200. "merged", "idle" and "searched" are those of columns that are not local;
@@ -162,17 +162,13 @@ class OrderCosts:
         """The `words` of the fastest count in natural order whose rows of bits take at most `room` bytes."""
         return min((words for words in self.natural_ns if 8 * words * self.n <= room), key=self.natural_ns.get)
 
-    def best(self):
+    def best(self, little=LITTLE):
         """The order of the fastest count; the natural one if that takes little longer: vertices keep their numbers.
 
         It does not depend on how much memory is free: workers that count one share each have to choose alike.
         """
         by_degree = min(self.merged_ns, self.looked_ns, self.degree_ns)
-        return "natural" if min(self.natural_ns.values()) <= LITTLE * by_degree + LITTLE_NS else "degree"
-
-    def surely_by_degree(self):
-        """Whether degree order costs less by so much that the degrees in a sample are enough to say so."""
-        return min(self.natural_ns.values()) > SURE * min(self.merged_ns, self.looked_ns, self.degree_ns)
+        return "natural" if min(self.natural_ns.values()) <= little * by_degree + LITTLE_NS else "degree"
 
     def may_miss(self):
         """Whether an edge that is not in the sample might take a tenth of a count in natural order."""

@@ -68,10 +68,10 @@ def count_rows(row_idx, counts):
 
 
 @kernel("void(int32[::1], uint64[::1])")
-def pack_degrees(degrees, keys):
-    """A thread per vertex: a key that sorts by degree, then by the vertex."""
-    for v in range(cuda.grid(1), keys.size, cuda.gridsize(1)):
-        keys[v] = pack(degrees[v], v)
+def pack_numbered(values, keys):
+    """A thread per value: a key that sorts by it, then by its number."""
+    for k in range(cuda.grid(1), keys.size, cuda.gridsize(1)):
+        keys[k] = pack(values[k], k)
 
 
 @kernel("void(uint64[::1], int32[::1], int32[::1])")

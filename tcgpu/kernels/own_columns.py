@@ -89,7 +89,7 @@ def own_columns(group, ends, n=None):
     if u.dtype != v.dtype:
         u, v = u.astype(np.int64), v.astype(np.int64)
     n = _vertices(group, u, v, n)
-    degrees = degrees_of_edges(u, v, n)
+    degrees = degrees_of_edges([(u, v)], n)
     rank, _ = rank_by_degree(group.sum(degrees))
     ends += u, v
     del u, v, degrees
