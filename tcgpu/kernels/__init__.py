@@ -314,9 +314,9 @@ def check_share(share):
     return check_integer("the first number of share", index, 0, of - 1), of
 
 
-def run(kernel, tasks, *args, shared=0):
-    """Launch a kernel with a thread for each task, or as many as BLOCKS blocks have."""
-    kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args, shared=shared)
+def run(kernel, tasks, *args, shared=0, blocks=BLOCKS):
+    """Launch a kernel with a thread for each task, or as many as so many blocks have."""
+    kernel.launch(enough_blocks(blocks, tasks, THREADS), THREADS, *args, shared=shared)
 
 
 def enough_blocks(blocks, tasks, tasks_per_block):

@@ -12,10 +12,12 @@ counts twice. `describe_edges` launches these kernels:
     add_up_costs           adds up what edges cost: every 16th warp's worth of them, if that is a million at least
 
 Few edges may make up the whole cost of natural order. So before that is chosen, all edges are added up if a single one
-might matter.
+might matter. From VERY_MANY edges on, a sample of them measures the vertices first: by its degrees they are numbered,
+if these leave no doubt that degree order is faster.
 """
 
-from itertools import pairwise
+from functools import partial
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -450,24 +452,25 @@ def add_up_costs(u, v, packed, rows, most, long, apart, stride, longest, total):
 # --------------------------------------------------------------------------------------------------------- the launches
 
 
+_run = partial(run, blocks=1056)  # of more, each of which adds its own sums, the kernels take longer
+
+
 class Sums:
     """The sums of edges u and v, on the device. packed: of each vertex, as `describe_vertices` makes it. stride: of
     that many groups of 32 edges one is added up."""
 
     def __init__(self, u, v, n, packed, stride):
         self.u, self.v, self.n, self.packed, self.stride = u, v, n, packed, stride
-        sizes = [len(SUMS), len(LONGEST), MOST_SIZE, BINS, 2 * BINS]
-        arrays = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
-        cuts = [sum(sizes[:k]) for k in range(6)]
-        parts = [arrays[begin:end] for begin, end in pairwise(cuts)]
-        self.sums, self.longest, self.most, self.histogram, self.ends = parts
+        cuts = list(accumulate([0, len(SUMS), len(LONGEST), MOST_SIZE, BINS, 2 * BINS]))
+        arrays = runtime.arrays_of(u).zeros(cuts[-1], np.int64)
+        self.sums, self.longest, self.most, self.histogram, self.ends = (arrays[slice(*cut)] for cut in pairwise(cuts))
         self.all = arrays[: cuts[3]]
 
     def costs(self, rows, sampled):
         """The OrderCosts; waits for the device. rows: of each column in degree order."""
         apart = DISTANT * self.n // max(1, self.u.size)
         args = self.u, self.v, self.packed, rows, self.most, LONG, apart, self.stride, self.longest, self.sums
-        run(add_up_costs, self.u.size // self.stride, *args, shared=8 * THREADS * len(SUMS))
+        _run(add_up_costs, self.u.size // self.stride, *args, shared=8 * THREADS * len(SUMS))
         *found, max_column, max_degree, _, _ = runtime.reading(self.all)().tolist()
         sums = dict(zip((*SUMS, *LONGEST), found, strict=True))
         sums |= {name: self.stride * sums[name] for name in SUMS}
@@ -493,23 +496,22 @@ def describe_edges(u, v, n, may_sample=False, check=None, every=1):
     """
     xp = runtime.arrays_of(u)
     lengths, degree = measured = xp.zeros((2, n), np.int32)
-    reach = xp.zeros(n, np.int32)
-    packed = xp.empty(n, np.uint64)
+    reach, packed = xp.zeros(n, np.int32), xp.empty(n, np.uint64)
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)))
     _by_ranges(measure_vertices, u.size // every, n, (u, v, lengths, degree, reach, every), PLACE_BYTES)
     if check:
         check()
     if every > 1:
         measured *= every  # estimates
-    run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
-    run(find_hubs, 2 * WARP, sums.histogram, HUBS, LAST, sums.most)
+    _run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
+    _run(find_hubs, 2 * WARP, sums.histogram, HUBS, LAST, sums.most)
     rows, sampled = reach, may_sample and sums.stride > 1  # of each column in degree order, in the memory of `reach`
     if sampled:
-        run(count_ends, u.size // sums.stride, u, v, packed, sums.stride, sums.ends)
-        run(estimate_rows, n, packed, sums.ends, rows)
+        _run(count_ends, u.size // sums.stride, u, v, packed, sums.stride, sums.ends)
+        _run(estimate_rows, n, packed, sums.ends, rows)
     else:
         rows[:] = 0
-        run(count_rows_by_degree, u.size, u, v, packed, rows)
+        _run(count_rows_by_degree, u.size, u, v, packed, rows)
     costs = sums.costs(rows, sampled)
     if sums.stride > 1 and every == 1 and costs.best() == "natural" and costs.may_miss():
         sums.stride, sums.sums[:], sums.longest[:] = 1, 0, 0
