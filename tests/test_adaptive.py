@@ -132,11 +132,24 @@ def of_all_shares(graph, knobs):
 @pytest.mark.sim
 def test_far_edges_that_do_not_fit_are_not_listed(far_edges, monkeypatch):
     graph = GRAPHS["R-MAT"].ordered("degree")
-    needed = plan_module.FAR_EDGES_BYTES * graph.m
+    needed = layout.far_edges_bytes(graph, 30)
     for free, listed in ((needed, True), (needed - 1, False)):
         monkeypatch.setattr(runtime, "memory_free", lambda free=free: free)
         kernels = {step.kernel for step in adaptive.plan(graph, near=30).steps}
         assert (tables.far_window_kernel in kernels) == listed == (far.far_kernel not in kernels)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("near", [0, 30, 60])
+def test_lists_of_far_edges_take_no_more_than_was_said(near, compiled_kernels, far_edges, monkeypatch):
+    monkeypatch.setattr(layout, "SIZED_FROM", 0)
+    for name, graph in GRAPHS.items():
+        graph = graph.ordered("degree")
+        run = adaptive.plan(graph, near=near, merge=0).allocate()
+        fixed = {*run.plan.copied, *run.plan.views, "near", "hub_rows", "heavy_columns", "queue", "list_size", "total"}
+        taken = sum(array.nbytes for key, array in run.arrays.items() if key not in fixed)
+        of_last = 12 * 8  # each array of pointers has one more
+        assert taken <= layout.far_edges_bytes(graph, near) + 6 * 64 + of_last, name
 
 
 @pytest.mark.sim

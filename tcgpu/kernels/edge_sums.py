@@ -12,8 +12,7 @@ counts twice. `describe_edges` launches these kernels:
     add_up_costs           adds up what edges cost: every 16th warp's worth of them, if that is a million at least
 
 Few edges may make up the whole cost of natural order. So before that is chosen, all edges are added up if a single one
-might matter. From VERY_MANY edges on, a sample of them measures the vertices first: by its degrees they are numbered,
-if these leave no doubt that degree order is faster.
+might matter. From VERY_MANY edges on, a sample measures the vertices, if it leaves no doubt of degree order.
 """
 
 from functools import partial

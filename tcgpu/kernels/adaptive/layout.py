@@ -308,7 +308,6 @@ def in_edges_by_degree(graph, first_near, heavy_quads, share=(0, 1)):
         "list_size": (1, np.int64, 0),
         "quads": (most_quads(graph), np.uint64, 0),
         **counted.created,
-        "far_edges": (0, np.uint64, None),
     }
     known = {"first_near": first_near, "heavy_quads": heavy_quads, "index": share[0], "of": share[1]}
     setup = [
@@ -334,10 +333,12 @@ def without_hub_pairs(made, n, first_hub, heavy_quads):
     return SetUp(made.copied, created, setup)
 
 
-def with_far_edges(made, first_near):
-    """The SetUp with memory for `far_edges`, for which the host waits."""
-    created = {name: array for name, array in made.created.items() if name != "far_edges"}
-    return SetUp(made.copied, created, [*made.setup, Sized("far_edges", "in_ptr", np.uint64, at=max(0, first_near))])
+def far_edges_bytes(graph, near):
+    """What a plan takes that lists far in-edges, whose number is estimated from a sample, at most: for an in-edge and
+    its near row, or with a far one; for a vertex, and the tasks and padding of a column."""
+    of_far = 64 * int((graph.row_idx[::64] < graph.n - near).sum())
+    columns = int((graph.col_ptr[1:] > graph.col_ptr[:-1]).sum())
+    return 10 * graph.m + 6 * of_far + 48 * graph.n + 38 * columns
 
 
 NEAR_ROWS = {"begins": "quad_ptr", "lengths": "quad_count"}  # the pieces of columns i in their tasks

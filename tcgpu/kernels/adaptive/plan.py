@@ -6,7 +6,7 @@ from tcgpu.built_in import CROWD, HEAVY, HUBS, LONG, NEAR, NEVER, SHORT, planner
 from tcgpu.engines import runtime
 from tcgpu.gpu_costs import FEW_RAW, SMALL
 from tcgpu.graph import edge_arrays
-from tcgpu.kernels import Plan, check_positions, check_share, device_graph, launch, simulated
+from tcgpu.kernels import Plan, Sized, check_positions, check_share, device_graph, launch, simulated
 from tcgpu.kernels.adaptive import dense, edge_table, far, layout, look_ups, merging, tables, windows
 from tcgpu.kernels.adaptive.bit_rows import by_rows, fill_local_rows, local_kernel, local_words
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
@@ -15,8 +15,7 @@ from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.order_costs import MAY_SEARCH
 
 MAX_QUADS = 2**31 - 1  # that quad_ptr can number: graphs that may have more are merged
-FAR_EDGES_FROM = 1 << 28  # nonzeros from which on listing far in-edges pays,
-FAR_EDGES_BYTES = 20  # and free memory for each nonzero, so that all that a plan then creates fits
+FAR_EDGES_FROM = 1 << 28  # nonzeros from which on listing far in-edges pays
 LONG_PIECES_FROM = 1 << 27  # nonzeros from which on in-edges are so long that 16 threads share one in crowd_kernel
 CLASSES = NEAR, HUBS, HEAVY, CROWD  # the defaults of four knobs: only with these may merging replace them,
 USUAL = *CLASSES, SHORT, LONG, None, None, (0, 1)  # and only with those of all may rows of bits
@@ -114,11 +113,12 @@ def _by_classes(graph, near, hubs, heavy_quads, crowd, share):
     if sized:
         made = layout.without_hub_pairs(made, n, n - hubs, heavy_quads)
     tasks, of_near = near_windows(n, m, crowd, sized)
-    if m >= FAR_EDGES_FROM and FAR_EDGES_BYTES * m <= runtime.memory_free():
-        made = layout.with_far_edges(made, n - near)
+    if m >= FAR_EDGES_FROM and runtime.fits(layout.far_edges_bytes(graph, near)):
+        made.setup.append(Sized("far_edges", "in_ptr", np.uint64, at=max(0, n - near)))
         far_tasks, of_far = far_windows(n, "row_idx")
         tasks += far_tasks
     else:
+        made.created["far_edges"] = (0, np.uint64, None)
         of_far = [launch(far.far_kernel, -(-m // share[1]), 64, 16384, **of_share)]
     return Plan(
         method="adaptive",
