@@ -1,6 +1,6 @@
 """Hold the choice of a way to count on a GPU against the times of all ways, on graphs of many kinds.
 
-    python benchmarks/orders.py measure [--edges 8e6 1e6 1e5] [--seed 1] [--kind NAME ...] [--into FOLDER]   on a GPU
+    python benchmarks/orders.py measure [--edges 8e6 ...] [--seed 1] [--kind NAME ...] [--into FOLDER]   on a GPU
     python benchmarks/orders.py fit                                                     anywhere, from the record
 
 measure  the kernel times of `adaptive` in natural order, with each width of the local columns' rows of bits, and in
@@ -205,7 +205,7 @@ def fit(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("measure", "fit"))
-    parser.add_argument("--edges", type=float, nargs="*", default=[8e6, 1e6, 1e5])
+    parser.add_argument("--edges", type=float, nargs="*", default=[8e6, 3e6, 1e6, 3e5, 1e5])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", action="append", metavar="NAME", help="part of a kind's name; may be repeated")
     parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the record goes")
