@@ -141,6 +141,18 @@ def test_far_edges_that_do_not_fit_are_not_listed(far_edges, monkeypatch):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("near", [0, 30, 60])
+def test_shares_add_up_whether_far_edges_fit_or_not(near, compiled_kernels, far_edges, monkeypatch):
+    """Workers have different amounts of memory."""
+    for name, graph in GRAPHS.items():
+        found, needed = 0, layout.far_edges_bytes
+        for index, bytes_needed in enumerate((needed, lambda *_: 2**62, needed)):
+            monkeypatch.setattr(layout, "far_edges_bytes", bytes_needed)
+            found += counted(graph.ordered("degree"), {"near": near, "merge": 0, "share": (index, 3)})
+        assert found == cpu.plan(graph).count(), name
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("near", [0, 30, 60])
 def test_lists_of_far_edges_take_no_more_than_was_said(near, compiled_kernels, far_edges, monkeypatch):
     monkeypatch.setattr(layout, "SIZED_FROM", 0)
     for name, graph in GRAPHS.items():

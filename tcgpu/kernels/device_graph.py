@@ -52,7 +52,7 @@ class DeviceGraph:
     order: str = "natural"
     rank: Any = None
     name: str | None = None
-    degrees: Any = None  # in degree order: of each vertex
+    degrees: Any = None  # in degree order: of each vertex, unless they were estimated
     natural_ids: Any = None  # the id of each vertex before `rank` is applied, or a function that returns these; None
     # where vertex v is simply v
     may_sample = False  # whether `order_costs` may be `sampled`, as those of raw edges are

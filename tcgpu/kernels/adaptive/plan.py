@@ -119,7 +119,7 @@ def _by_classes(graph, near, hubs, heavy_quads, crowd, share):
         tasks += far_tasks
     else:
         made.created["far_edges"] = (0, np.uint64, None)
-        of_far = [launch(far.far_kernel, -(-m // share[1]), 64, 16384, **of_share)]
+        of_far = [launch(far.far_kernel, m, 64, 16384, **of_share)]
     return Plan(
         method="adaptive",
         copied=made.copied,
