@@ -140,6 +140,16 @@ def test_far_edges_that_do_not_fit_are_not_listed(far_edges, monkeypatch):
 
 
 @pytest.mark.sim
+def test_columns_that_pieces_cannot_be_of_are_merged(compiled_kernels, monkeypatch):
+    graph = GRAPHS["star"].ordered("natural")
+    star = tcgpu.Graph(graph.col_ptr, graph.row_idx, order="degree", validate=False)
+    for bits, merged in ((layout.LENGTH_BITS, False), (5, True)):  # a column has 60 rows, and in 5 bits there are 31
+        monkeypatch.setattr(layout, "LENGTH_BITS", bits)
+        kernels = {step.kernel.__name__ for step in adaptive.plan(star, merge=0).steps}
+        assert kernels.isdisjoint({"merge_kernel", "merge_short_kernel"}) != merged, kernels
+
+
+@pytest.mark.sim
 @pytest.mark.parametrize("near", [0, 30, 60])
 def test_shares_add_up_whether_far_edges_fit_or_not(near, compiled_kernels, far_edges, monkeypatch):
     """Workers have different amounts of memory."""

@@ -337,8 +337,7 @@ def far_edges_bytes(graph, near):
     """What a plan takes that lists far in-edges, whose number is estimated from a sample, at most: for an in-edge and
     its near row, or with a far one; for a vertex, and the tasks and padding of a column."""
     of_far = 64 * int((graph.row_idx[::64] < graph.n - near).sum())
-    columns = int((graph.col_ptr[1:] > graph.col_ptr[:-1]).sum())
-    return 10 * graph.m + 6 * of_far + 48 * graph.n + 38 * columns
+    return 10 * graph.m + 6 * of_far + 48 * graph.n + 38 * int((graph.col_ptr[1:] > graph.col_ptr[:-1]).sum())
 
 
 NEAR_ROWS = {"begins": "quad_ptr", "lengths": "quad_count"}  # the pieces of columns i in their tasks

@@ -64,7 +64,8 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
         return _merged(graph, short, long, local_words(graph, share) if words is None else words, share)
     if merge is None:
         merge = (near, hubs, heavy, crowd) == CLASSES and isinstance(graph, DeviceGraph) and graph.order_costs.merges()
-    if merge or layout.most_quads(graph) > MAX_QUADS:
+    too_long = graph.n >> layout.LENGTH_BITS and graph.max_column >> layout.LENGTH_BITS  # for a piece, by bad estimates
+    if merge or too_long or layout.most_quads(graph) > MAX_QUADS:
         return _merged(graph, short, long, 0, share)
     return _by_classes(graph, near, min(hubs, near), heavy // 4, crowd, share)
 
