@@ -116,7 +116,7 @@ def _words_of_all(graph):
 def sample_of_edges(graph):
     """The positions of SAMPLE_EDGES edges or more, one of each range of edges: as if random, to miss no pattern."""
     step = max(1, graph.m // SAMPLE_EDGES)
-    first = np.arange(0, graph.m, step)
+    first = np.arange(0, graph.m, step, np.int64)  # in a browser whole numbers have 32 bits otherwise
     return np.minimum(first + ((first + 1) * 0x9E3779B1 >> 16) % step, graph.m - 1)
 
 
