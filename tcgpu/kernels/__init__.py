@@ -315,7 +315,7 @@ def check_share(share):
 
 
 def run(kernel, tasks, *args, shared=0, blocks=BLOCKS):
-    """Launch a kernel with a thread for each task, or as many as so many blocks have."""
+    """Launch a kernel with a thread for each task, or as many threads as `blocks` blocks have."""
     kernel.launch(enough_blocks(blocks, tasks, THREADS), THREADS, *args, shared=shared)
 
 

@@ -31,7 +31,7 @@ from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, SURE, WORDS, Ord
 from tcgpu.kernels.orientation import ENDS
 
 SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; one group of 32 edges in `stride` is
-VERY_MANY, A_VERTEX = 1 << 29, 2  # edges from which on a sample measures vertices first, in which each has so many
+VERY_MANY, A_VERTEX = 1 << 29, 2  # edges from which on a sample measures vertices first; its edges for each vertex
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
@@ -491,7 +491,7 @@ def describe_edges(u, v, n, may_sample=False, check=None, every=1):
     """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
 
     may_sample: whether the costs of many edges may be `sampled`. check: see `device_graph._chosen`. every: a power of
-    two; one in so many edges measures the vertices.
+    two; one in `every` edges measures the vertices.
     """
     xp = runtime.arrays_of(u)
     lengths, degree = measured = xp.zeros((2, n), np.int32)
@@ -524,7 +524,7 @@ def _table_bits(place_bytes):
 
 
 def _by_ranges(kernel, edges, n, args, place_bytes):
-    """Launch a kernel that counts so many edges at the vertices of a range, for equal ranges of all n vertices."""
+    """Launch a kernel that counts `edges` at the vertices of a range, for each of equal ranges of all n vertices."""
     blocks, bits = enough_blocks(TABLE_BLOCKS, edges, TABLE_THREADS), _table_bits(place_bytes)
     ranges = min(MOST_RANGES, max(1, n // RANGE)) if edges >= MANY_A_VERTEX * n else 1
     for low, high in pairwise(n * bound // ranges for bound in range(ranges + 1)):
