@@ -42,6 +42,15 @@ def draw(job):
     return kind, edges, (np.asarray(u, np.int32)[order], np.asarray(v, np.int32)[order], n)
 
 
+def keep_busy():
+    """Let GPU and CPU work for a while: idle ones are slower."""
+    runtime.sleep(BUSY_S * 1_000_000)
+    end = time.monotonic() + BUSY_S
+    while time.monotonic() < end:
+        pass
+    runtime.synchronize()
+
+
 def median_ms(call, repeats):
     """The result of a call, and the median of its milliseconds, after some that are not timed."""
     times = []
@@ -90,11 +99,7 @@ def asked_for(description, edges, repeats):
 def main():
     arguments, graphs = asked_for(__doc__.splitlines()[0], [1e5, 1e6], 40)
     about, rows = {"engine": "gpu", **measurement.machine("gpu")}, records.Rows()
-    runtime.sleep(BUSY_S * 1_000_000)
-    end = time.monotonic() + BUSY_S
-    while time.monotonic() < end:
-        pass
-    runtime.synchronize()
+    keep_busy()
     for kind, asked, edges in graphs:
         row = measured(kind, asked, edges, arguments.repeats)
         rows.append(row | about)

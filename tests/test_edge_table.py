@@ -105,9 +105,8 @@ def kernels(given, **knobs):
 @pytest.mark.sim
 def test_few_raw_edges_of_many_vertices_are_counted_so(large, monkeypatch):
     monkeypatch.setattr(runtime.current(), "in_main_memory", False, raising=False)
-    graph = generate.mesh(8, 8)
-    edges = tuple(end.astype(np.int32) for end in graph.edges())
-    assert kernels(edges) == ["edges_kernel"]
+    few, edges = (tuple(end.astype(np.int32) for end in generate.mesh(8, n).edges()) for n in (8, 300))
+    assert kernels(few) == ["few_kernel"] and kernels(edges) == ["edges_kernel"]
     monkeypatch.setattr(dense, "MOST_ROWS", 10)
     assert kernels(edges) == ["find_edges"]
     assert "find_edges" not in kernels(edges, words=0) + kernels(edges, share=(0, 2))

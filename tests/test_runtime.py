@@ -411,7 +411,7 @@ def copies(monkeypatch):
     begun = []
 
     class Event:
-        def __init__(self, timing):
+        def record(self):
             pass
 
         def synchronize(self):
@@ -422,8 +422,9 @@ def copies(monkeypatch):
     monkeypatch.setattr(gpu, "_copy", lambda *copy: begun.append(copy))
     monkeypatch.setattr(gpu, "Event", Event)
     monkeypatch.setattr(gpu, "_thread", threading.local())
+    monkeypatch.setattr(gpu, "this_gpu", lambda: 3)
     engine = gpu.Engine()
-    engine.pinned, engine.begun, engine.pages = np.empty, begun, lambda: gpu._thread.pages
+    engine.pinned, engine.begun, engine.pages = np.empty, begun, lambda: vars(gpu._thread)[3]
     return engine
 
 

@@ -1,6 +1,7 @@
 """The engine "gpu", of NVIDIA: kernels are compiled by `kernel_compiler` and launched by `cuda_driver`; arrays, streams
 and events are CuPy's. No other module knows that they are."""
 
+import sys
 import threading
 import weakref
 from contextlib import suppress
@@ -21,7 +22,7 @@ ALIGNED_BYTES, MOST_TOGETHER = 512, 1 << 27  # bytes: multiples of it at which a
 NOT_READY = 600  # cudaErrorNotReady, for which CuPy has no name
 FOR_EVERY_DEVICE = 1  # cudaHostRegisterPortable, likewise: copies to and from every device of the process
 
-_thread = threading.local()  # `pages`, for `reading`: each thread keeps its own
+_thread = threading.local()  # its pages for `reading` on each GPU
 
 
 @cache
@@ -101,10 +102,30 @@ def _sleep(microseconds):
 # -------------------------------------------------------------------------------------------------------------- arrays
 
 
-def _keep_page(pages, page, copied):
-    """Keep a page for the next copy. If an error came before this one was read, it may be in progress."""
-    copied.synchronize()
-    pages.append(page)
+class Page:
+    """Pinned memory to which a small array is copied, and the event that says when that is done."""
+
+    def __init__(self, engine):
+        self.memory = engine.pinned(PAGE, np.int64)
+        self.address, self.copied = self.memory.ctypes.data, Event()
+
+
+class Reading:
+    """A copy of a small array to a Page; called, it waits for the copy, and returns another of it."""
+
+    def __init__(self, pages, page, array):
+        self.pages, self.page, self.size, self.dtype = pages, page, array.size, array.dtype
+        _copy(page.address, array.data.ptr, array.nbytes)
+        page.copied.record()
+
+    def __call__(self):
+        self.page.copied.synchronize()
+        return self.page.memory.view(self.dtype)[: self.size].copy()
+
+    def __del__(self):
+        if not sys.is_finalizing():
+            self.page.copied.synchronize()  # if an error came before it was read, the copy may be in progress
+            self.pages.append(self.page)
 
 
 @dataclass(frozen=True)
@@ -140,9 +161,12 @@ class Event:
     """An event in a stream, or without one in the default stream: it is done when all work enqueued before it is."""
 
     def __init__(self, stream=None, timing=False):
-        cuda = _cupy().cuda
-        self.own = cuda.Event(disable_timing=not timing)
-        self.own.record(stream or cuda.Stream.null)
+        self.own = _cupy().cuda.Event(disable_timing=not timing)
+        self.record(stream)
+
+    def record(self, stream=None):
+        """Set it anew, at what is enqueued now."""
+        self.own.record(stream or _cupy().cuda.Stream.null)
 
     def query(self):
         """Whether it is done; CuPy's CUDARuntimeError if work before it failed."""
@@ -216,6 +240,8 @@ class Engine(Staged):
         return found or kernel.compiled.setdefault(self.name, CompiledKernel(kernel))
 
     def blocks_at_a_time(self, kernel, threads, shared, device):
+        if kernel.cooperative:  # its registers suffice for the blocks that it is compiled for
+            return device.sms * min(kernel.most_threads[1], device.threads_per_sm // threads)
         launchers = self._of(kernel).all_launchers()
         return device.sms * max(1, min(each.blocks_per_sm(threads, shared) for each in launchers))
 
@@ -245,17 +271,20 @@ class Engine(Staged):
 
     def device_arrays(self, created):
         """Small ones share an allocation, those with the same fill side by side: one call of the driver for all."""
-        places, parts, size = {}, {}, 0
-        for name, (length, dtype, fill) in sorted(created.items(), key=lambda item: str(item[1][2])):
-            places[name], begin = size, parts.get(fill, (size,))[0]
-            size += -(-length * np.dtype(dtype).itemsize // ALIGNED_BYTES) * ALIGNED_BYTES
-            parts[fill] = begin, size - begin
+        places, filled, size = {}, [], 0
+        for fill in (None, 0, -1):
+            begin = size
+            for name, (length, dtype, own) in created.items():
+                if own == fill:
+                    places[name] = size
+                    size += -(-length * np.dtype(dtype).itemsize // ALIGNED_BYTES) * ALIGNED_BYTES
+            filled.append((begin, size - begin, fill))
         if size > MOST_TOGETHER:
             return {name: self.device_array(*what) for name, what in created.items()}
         cupy = _cupy()
         memory = cupy.cuda.alloc(size)
-        for fill, (begin, length) in parts.items():
-            if fill is not None and length:
+        for begin, length, fill in filled[1:]:
+            if length:
                 (memory + begin).memset_async(fill & 0xFF, length)
         return {name: cupy.ndarray(*created[name][:2], memory + place) for name, place in places.items()}
 
@@ -272,18 +301,8 @@ class Engine(Staged):
         return array.get() >> 1 if halved else array.get()
 
     def reading(self, array):
-        pages = vars(_thread).setdefault("pages", [])
-        page = pages.pop() if pages else self.pinned(PAGE, np.int64)
-        target = page.view(array.dtype)[: array.size]
-        _copy(target.ctypes.data, array.data.ptr, array.nbytes)
-        copied = self.event()
-
-        def read():
-            copied.synchronize()
-            return target.copy()
-
-        weakref.finalize(read, _keep_page, pages, page, copied).atexit = False
-        return read
+        pages = vars(_thread).setdefault(this_gpu(), [])
+        return Reading(pages, pages.pop() if pages else Page(self), array)
 
     def pinned(self, length, dtype):
         """NumPy allocates it in huge pages, then it is pinned: several times as fast as the driver's own memory."""

@@ -146,7 +146,7 @@ class Run:
         """The number of triangles that `launch` found; of an ArrayPlan, the array that it computed."""
         plan, found = self.plan, self.arrays[self.plan.output]
         if plan.output == "total":
-            return int(runtime.to_host(found)[0])
+            return int(runtime.reading(found)()[0])
         return runtime.to_host_halved(found) if plan.halved else runtime.to_host(found)
 
     def free(self):

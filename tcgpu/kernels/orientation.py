@@ -36,21 +36,14 @@ def lower(key, bits):
     return uint32(uint64(key) & ((uint64(1) << uint64(bits)) - uint64(1)))
 
 
-@kernel(*(f"void({ends}, int64[::1])" for ends in ENDS))
-def find_extent(u, v, extent):
-    """A thread per edge: raise extent[1] to the largest vertex number, and extent[0] to ~x of the least one, x.
-
-    `extent` is -1 twice before: so ~extent[0] is 0 where no number is negative.
-    """
+@cuda.jit(device=True)
+def raise_extent(extent, below, high):
+    """Raise the two numbers to the largest that a thread has found; all threads of the block call it. Returns the
+    largest `high` of the block."""
     of_block = cuda.shared.array(2, int64)
     if cuda.threadIdx.x < 2:
         of_block[cuda.threadIdx.x] = -1
     cuda.syncthreads()
-    below, high, e = int64(-1), int64(-1), cuda.grid(1)
-    while e < u.size:
-        a, b = int64(u[e]), int64(v[e])
-        below, high = max(below, ~a, ~b), max(high, a, b)
-        e += cuda.gridsize(1)
     below, high = max_of_warp(below), max_of_warp(high)
     if cuda.threadIdx.x & 31 == 0:
         cuda.atomic.max(of_block, 0, below)
@@ -58,6 +51,21 @@ def find_extent(u, v, extent):
     cuda.syncthreads()
     if cuda.threadIdx.x < 2:
         cuda.atomic.max(extent, cuda.threadIdx.x, of_block[cuda.threadIdx.x])
+    return of_block[1]
+
+
+@kernel(*(f"void({ends}, int64[::1])" for ends in ENDS))
+def find_extent(u, v, extent):
+    """A thread per edge: raise extent[1] to the largest vertex number, and extent[0] to ~x of the least one, x.
+
+    `extent` is -1 twice before: so ~extent[0] is 0 where no number is negative.
+    """
+    below, high, e = int64(-1), int64(-1), cuda.grid(1)
+    while e < u.size:
+        a, b = int64(u[e]), int64(v[e])
+        below, high = max(below, ~a, ~b), max(high, a, b)
+        e += cuda.gridsize(1)
+    raise_extent(extent, below, high)
 
 
 @kernel("void(int32[::1], int32[::1])")

@@ -31,6 +31,7 @@ from tcgpu.errors import GraphError
 from tcgpu.gpu_costs import FEW_WEAK, SHRINK, SMALL_TRUSS
 from tcgpu.kernels import ArrayPlan, Run, adaptive, enough_blocks, results, run, simulated
 from tcgpu.kernels.adjacency import adjacency
+from tcgpu.kernels.device.grid import wait_for_grid
 from tcgpu.kernels.device.warp import WARP, append_lanes
 from tcgpu.kernels.device_graph import order_for_tallies, prepare
 from tcgpu.kernels.picking import Marked, between
@@ -84,21 +85,6 @@ def find_edge(graph, v, w):
             p += half
         length -= half
     return graph.edge[p] if graph.indices[p] == w else int32(-1)
-
-
-@cuda.jit(device=True)
-def wait_for_grid(state):
-    """Wait until all threads of all blocks have come here, and see what they have written."""
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0:
-        blocks = int64(cuda.gridDim.x)
-        cuda.threadfence()
-        before = cuda.atomic.add(state, ARRIVED, 1)
-        all_here = (before // blocks + 1) * blocks
-        while cuda.atomic.add(state, ARRIVED, 0) < all_here:
-            pass
-        cuda.threadfence()
-    cuda.syncthreads()
 
 
 @cuda.jit(device=True)
@@ -190,13 +176,13 @@ def peel_edges(row_idx, col_of, indptr, indices, edge, support, peeled, origin, 
         else:
             if stepped:  # no edge has the next level
                 find_level(graph, thread, threads)
-                wait_for_grid(state)
+                wait_for_grid(state[ARRIVED:])
                 level = int32(state[LOWEST])
             else:
                 level += 1
             collect(graph, level, round + 1, end, thread, threads)
             stepped = not stepped
-        wait_for_grid(state)
+        wait_for_grid(state[ARRIVED:])
         round += 1
         begin, end = end, end + uint32(state[APPENDED + round % 3])
         if thread == 0:

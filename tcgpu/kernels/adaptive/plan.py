@@ -5,7 +5,7 @@ import numpy as np
 from tcgpu.built_in import CROWD, HEAVY, HUBS, LONG, NEAR, NEVER, SHORT, planner
 from tcgpu.engines import runtime
 from tcgpu.gpu_costs import FEW_RAW, SMALL
-from tcgpu.graph import edge_arrays
+from tcgpu.graph import edge_arrays, known_count
 from tcgpu.kernels import Plan, Sized, check_positions, check_share, device_graph, launch, simulated
 from tcgpu.kernels.adaptive import dense, edge_table, far, layout, look_ups, merging, tables, windows
 from tcgpu.kernels.adaptive.bit_rows import by_rows, fill_local_rows, local_kernel, local_words
@@ -30,7 +30,13 @@ def prepare(graph, order):
 
 def _of_raw(u, v, n=None):
     u, v = device_graph.edges_on_device(u, v)
-    n, check = device_graph.vertices(u, v, n)
+    if u.size <= FEW_RAW and runtime.engine() != "webgpu" and (n is None or known_count(n) <= dense.FEW):
+        below, high, found = dense.count_few(u, v)
+        n, check = device_graph.vertices_of(~below, high, n, u.size), None
+        if n <= dense.FEW:
+            return dense.RawEdges(u, v, n, found)
+    else:
+        n, check = device_graph.vertices(u, v, n)
     if u.size <= FEW_RAW or n <= dense.MOST_ROWS and dense.is_dense(n, u.size):
         if check:
             check()
@@ -49,11 +55,14 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
     share = check_share(share)
     usual = (near, hubs, heavy, crowd, short, long, words, merge, share) == USUAL
     if isinstance(graph, dense.RawEdges):
+        edges = u, v, n = graph[:3]
+        if usual and graph.found is not None:
+            return dense.Counted(graph)
+        if usual and n > dense.MOST_ROWS:
+            return edge_table.plan(*edges)
         if usual:
-            if graph.n > dense.MOST_ROWS:
-                return edge_table.plan(*graph)
-            return dense.plan(*graph, dense.is_dense(graph.n, graph.u.size))
-        graph = device_graph.prepare(tuple(graph), "auto")
+            return dense.plan(*edges, dense.is_dense(n, u.size))
+        graph = device_graph.prepare(edges, "auto")
     check_positions(graph)
     if usual and isinstance(graph, DeviceGraph) and graph.m > SMALL:
         if graph.n <= dense.MOST_ROWS and graph.order_costs.suits_tiles():
