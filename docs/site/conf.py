@@ -87,10 +87,14 @@ def link_public_name(app, env, node, content):
         return python.resolve_xref(env, node["refdoc"], app.builder, "obj", f"tcgpu.{name}", node, content)
 
 
-def drop_ways_back(app, pagename, templatename, context, doctree):
-    """Drop the links from a source to the reference: those to what has another public name lead nowhere."""
-    if pagename.startswith("_modules/"):
-        context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
+def lighten(app, pagename, templatename, context, doctree):
+    """Drop the marks of names, punctuation and blanks in code, 1.3 MB: these look as the code around them.
+
+    Drop the links from a source to the reference, too: those to what has another public name lead nowhere.
+    """
+    if "body" in context:
+        body = re.sub(r'<span class="[npw]">([^<]*)</span>', r"\1", context["body"])
+        context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", body)
 
 
 def keep_text(app, pagename, templatename, context, doctree):
@@ -125,7 +129,7 @@ def add_player(app, pagename, templatename, context, doctree):
 def setup(app):
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
     app.connect("html-page-context", add_player)
-    app.connect("html-page-context", drop_ways_back)
+    app.connect("html-page-context", lighten)
     app.connect("html-page-context", keep_text)
     app.connect("build-finished", write_texts)
     app.connect("missing-reference", link_public_name)
