@@ -1,7 +1,6 @@
 """How Sphinx writes the site; `build.py` beside this file lays out what it reads."""
 
 import html
-import json
 import re
 import zlib
 from pathlib import Path
@@ -11,6 +10,7 @@ from docutils import nodes
 from docutils.utils.math import latex2mathml
 
 import tcgpu
+from tcgpu.player import in_script
 
 project, author, version, release = "tcgpu", "", tcgpu.__version__, tcgpu.__version__
 html_title = f"tcgpu {version}"
@@ -113,9 +113,9 @@ def keep_text(app, pagename, templatename, context, doctree):
 
 
 def write_texts(app, exception):
-    """Write the kept texts as a script."""
+    """Write the kept texts, packed, as a script."""
     if exception is None:
-        script = f"const SEARCH_TEXTS = {json.dumps(app.env.search_texts, ensure_ascii=False)};\n"
+        script = f'const SEARCH_TEXTS = "{in_script(app.env.search_texts)}";\n'
         Path(app.outdir, "_static", "search_texts.js").write_text(script, encoding="utf-8")
 
 
