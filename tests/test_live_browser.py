@@ -234,7 +234,7 @@ def test_without_a_copy_pyodide_comes_from_where_the_kernel_has_it_from(live_sit
 
 
 def test_the_site_is_small(live_site):
-    """With the other pages, see test_site_browser.py, 25 MB; of Pyodide 57 MB. live.html says what a notebook loads."""
+    """With the other pages, see test_site_browser.py, 29 MB; of Pyodide 57 MB. live.html says what a notebook loads."""
 
     def megabytes(*folders):
         return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file()) / 1e6

@@ -24,7 +24,7 @@ def site(root, tmp_path_factory):
     assert result.stdout.strip() == str(into / "index.html") and result.stderr == f"run: {RUN}\n"
     assert list(into.parent.iterdir()) == [into]  # nothing is left beside it
     megabytes = sum(path.stat().st_size for path in into.rglob("*") if path.is_file()) / 1e6
-    assert megabytes < 13 and not list(into.rglob("*.map"))  # with the live notebooks, without Pyodide, 25
+    assert megabytes < 13 and not list(into.rglob("*.map"))  # with the live notebooks, without Pyodide, 29
     return into
 
 
