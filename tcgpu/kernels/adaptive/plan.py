@@ -90,12 +90,12 @@ def _merged(graph, short, long, words, share):
             launch(fill_local_rows, graph.m, 256, words=words),
             by_rows(local_kernel, graph.m, threads, words, **known),
         ]
-    merges = [launch(merging.merge_kernel, threads, 64, 16384, **known)]
+    merges = [launch(merging.merge_kernel, threads, 256, 4096, **known)]
     if merging.has_no_triangles(graph):
         merges = []
     elif not words and merging.has_short_columns(graph):
         columns = -(-graph.n // share[1])
-        merges = [launch(merging.merge_columns_kernel, columns, 64, 4224, **of_share)]
+        merges = [launch(merging.merge_columns_kernel, columns, 256, 1056, **of_share)]
     elif graph.max_column > min(long // 2, MAY_SEARCH):  # else columns differ too little for searches to pay
         merges = [launch(merging.merge_short_kernel, threads, 64, 16384, long=long, **known)]
     elif not words and merging.has_distant_columns(graph):
