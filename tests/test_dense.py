@@ -98,7 +98,7 @@ def test_few_vertices_are_counted_before_their_number_is_known(name, dtype, proc
 @pytest.mark.sim
 @pytest.mark.parametrize("last", [63, 64, 127, 128])
 def test_more_vertices_than_few_are_counted_in_other_ways(last, as_on_a_gpu, monkeypatch):
-    monkeypatch.setattr(dense, "FEW", 128)
+    monkeypatch.setattr(dense, "MOST_FEW", 128)
     u, v = np.array([0, 1, 2, last, 2], np.int32), np.array([1, 2, 0, 1, last], np.int32)
     prepared = ADAPTIVE.prepare((u, v), None)
     assert prepared.found == (2 if last < 128 else None) and prepared.n == last + 1

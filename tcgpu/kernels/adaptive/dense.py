@@ -29,7 +29,7 @@ SIDE = 16  # threads: a side of a block, of which each has 4 x 4 pairs of rows
 WORDS = 32  # of each row that a block holds in shared memory at a time,
 PLACES = WORDS + 1  # in so many places, so that a column of words is in different banks
 TILE_BYTES = 4 * 2 * TILE * PLACES
-FEW = 1 << 11  # vertices that `few_kernel` counts, at most
+MOST_FEW = 1 << 11  # vertices that `few_kernel` counts, at most
 
 
 @kernel(*(f"void({ends}, int64, uint32[::1], int32[::1])" for ends in ENDS))
@@ -128,31 +128,31 @@ def tiles_kernel(bits, tiles, total):
     most_threads=(MOST_THREADS, 1), cooperative=True,
 )  # fmt: skip
 def few_kernel(u, v, bits, extent, arrived, total):
-    """A thread per raw edge, then a block per tile: a whole count in one launch, if there are at most FEW vertices.
+    """A thread per raw edge, then a block per tile: a whole count in one launch, of at most MOST_FEW vertices.
 
-    bits: FEW rows, 0 before. extent: as find_extent raises it; if it says that there are more vertices, nothing is
-    counted. arrived: see `wait_for_grid`.
+    bits: MOST_FEW rows, 0 before. extent: as find_extent raises it; if there are more vertices, nothing is counted.
+    arrived: as in `device.grid`.
     """
     below, high, e = int64(-1), int64(-1), cuda.grid(1)
     while e < u.size:
         a, b = int64(u[e]), int64(v[e])
         below, high = max(below, ~a, ~b), max(high, a, b)
-        if below < 0 and high < FEW and a != b:
+        if below < 0 and high < MOST_FEW and a != b:
             j, i = min(a, b), max(a, b)
-            cuda.atomic.or_(bits, j * (FEW // 32) + (i >> 5), uint32(1) << uint32(i & 31))
+            cuda.atomic.or_(bits, j * (MOST_FEW // 32) + (i >> 5), uint32(1) << uint32(i & 31))
         e += cuda.gridsize(1)
-    if raise_extent(extent, below, high) >= FEW:  # nobody has to wait
+    if raise_extent(extent, below, high) >= MOST_FEW:  # nobody has to wait
         if cuda.threadIdx.x == 0:
             arrive(arrived)
         return
     wait_for_grid(arrived)
     tiles, found = uint32(extent[1] + TILE) // TILE, int64(0)
-    if extent[0] >= 0 or extent[1] >= FEW:
+    if extent[0] >= 0 or extent[1] >= MOST_FEW:
         tiles = uint32(0)
     i, j = uint32(0), uint32(cuda.blockIdx.x)  # groups of rows
     while i < tiles:
         if j <= i:
-            found += triangles_of_tile(bits, FEW // 32, 2 * tiles, TILE * i, TILE * j)
+            found += triangles_of_tile(bits, MOST_FEW // 32, 2 * tiles, TILE * i, TILE * j)
             j += uint32(cuda.gridDim.x)
         else:
             j -= i + uint32(1)
@@ -190,7 +190,7 @@ def few_launch():
 
 def count_few(u, v):
     """What `few_kernel` finds of edges on the device: (extent[0], extent[1], triangles)."""
-    arrays = runtime.device_array(4 + FEW * FEW // 64, np.int64, 0)
+    arrays = runtime.device_array(4 + MOST_FEW**2 // 64, np.int64, 0)
     found, extent = arrays[:3], arrays[:2]
     runtime.refill(extent, -1)
     given = {"u": u, "v": v, "bits": arrays[4:].view(np.uint32), "extent": extent, "total": arrays[2:3]}
@@ -203,7 +203,7 @@ def plan_few(u, v):
     return Plan(
         method="adaptive",
         copied={"u": u, "v": v},
-        created={"bits": (FEW * FEW // 32, np.uint32, 0), "extent": (2, np.int64, -1), "arrived": (1, np.int64, 0)},
+        created={"bits": (MOST_FEW**2 // 32, np.uint32, 0), "extent": (2, np.int64, -1), "arrived": (1, np.int64, 0)},
         steps=[few_launch()],
     )
 

@@ -30,10 +30,10 @@ def prepare(graph, order):
 
 def _of_raw(u, v, n=None):
     u, v = device_graph.edges_on_device(u, v)
-    if u.size <= FEW_RAW and runtime.engine() != "webgpu" and (n is None or known_count(n) <= dense.FEW):
+    if u.size <= FEW_RAW and runtime.engine() != "webgpu" and (n is None or known_count(n) <= dense.MOST_FEW):
         below, high, found = dense.count_few(u, v)
         n, check = device_graph.vertices_of(~below, high, n, u.size), None
-        if n <= dense.FEW:
+        if n <= dense.MOST_FEW:
             return dense.RawEdges(u, v, n, found)
     else:
         n, check = device_graph.vertices(u, v, n)
