@@ -17,24 +17,8 @@ import numpy as np
 
 from tcgpu.cpu.edges import last_up_to, takes_any_v
 from tcgpu.cpu_costs import AND_WORDS, FEW_HUBS, FEW_ROWS, LATER_ROWS, MUCH_LONGER
-from tcgpu.engines.native import (
-    CACHE_LINE,
-    I32,
-    I64,
-    LANES,
-    U64,
-    fetch_add,
-    inline,
-    jit,
-    lowest_bit,
-    matching,
-    popcount,
-    prefetch,
-    run_threads,
-    stoppable,
-    stopped,
-    uncached,
-)
+from tcgpu.engines import native
+from tcgpu.engines.native import CACHE_LINE, I32, I64, LANES, U64, inline, jit, lowest_bit, matching, popcount
 
 CHUNK = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most,
 CHUNKS = 64  # and between these limits as many as make this number of chunks for each worker
@@ -90,7 +74,7 @@ def finder(emitter=None, compares=False):
         for chunk, u, at, stop in chunks(queue, bounds, col_ptr):
             if later is not None:
                 counters[chunk] = 0
-            while at < stop and (compares or not stopped(queue)):
+            while at < stop and (compares or not native.stopped(queue)):
                 u += 1
                 begin, end = at, col_ptr[U64(u + 1)]
                 at = end
@@ -109,9 +93,9 @@ def finder(emitter=None, compares=False):
                 for k in range(begin, min(first_hub, last_v)):
                     if ahead is not None:
                         if k + FAR < m:
-                            prefetch(col_ptr, row_idx[U64(k + FAR)])
+                            native.prefetch(col_ptr, row_idx[U64(k + FAR)])
                             soon = col_ptr[U64(row_idx[U64(k + NEAR)])]
-                            prefetch(row_idx, soon)
+                            native.prefetch(row_idx, soon)
                             if announce is not None:
                                 announce(own, soon)
                     v = U64(row_idx[U64(k)])
@@ -256,7 +240,7 @@ def words_finder(emitter=None):
         if not counting:
             own = begin_worker(state, worker)
         for _, u, at, stop in chunks(queue, bounds, col_ptr):
-            while at < stop and not stopped(queue):
+            while at < stop and not native.stopped(queue):
                 u += 1
                 begin, end = at, col_ptr[U64(u + 1)]
                 at = end
@@ -334,8 +318,8 @@ def run(find, graph, part, workers, *args):
     bounds = chunk_bounds(graph, part, workers)
     queue = np.array([0, bounds.size - 1], np.int64)  # the next chunk, how many there are
     v_range = (None, None) if takes_any_v(part, graph) else (part.low, part.high)  # None: compiled without comparisons
-    run_threads(find, graph.col_ptr, graph.row_idx, *v_range, queue, bounds, *args,
-                workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
+    native.run_threads(find, graph.col_ptr, graph.row_idx, *v_range, queue, bounds, *args,
+                       workers=workers, queue=native.stoppable(queue, part.last - part.first))  # fmt: skip
 
 
 def chunk_bounds(graph, part, workers):
@@ -376,14 +360,14 @@ def within(row_idx, begin, end, low, high):
     return begin, end
 
 
-@uncached
+@native.uncached
 def chunks(queue, bounds, col_ptr):
     """Take chunks of edges until none is left.
 
     Yield the number of each, the column before that of its first edge, its first edge, and its end.
     """
     while True:
-        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        chunk = queue[1] - 1 - native.fetch_add(queue, 0, 1)
         if chunk < 0:
             return
         at = bounds[chunk]

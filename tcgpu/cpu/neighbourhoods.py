@@ -15,20 +15,8 @@ from tcgpu.cpu.edge_tally import add, tallies
 from tcgpu.cpu.edges import all_edges, last_up_to, vertices
 from tcgpu.cpu.finding import pack_words, run, words_finder
 from tcgpu.cpu_costs import DENSE_EDGE, DENSE_WORD
-from tcgpu.engines.native import (
-    CACHE_LINE,
-    I64,
-    U64,
-    common_bits,
-    fetch_add,
-    jit,
-    popcount,
-    run_threads,
-    shares,
-    stoppable,
-    stopped,
-    uncounted,
-)
+from tcgpu.engines import native
+from tcgpu.engines.native import CACHE_LINE, I64, U64, fetch_add, jit, popcount, run_threads, shares, stopped
 
 CHUNK = 16  # rows that a worker takes at a time
 BLOCK = 1 << 15  # words of the rows that a chunk is intersected with at a time: 256 KB, to stay in the level-2 cache
@@ -100,7 +88,7 @@ def add_dense(graph, base, bits, by_edge, found, workers):
     queue = np.array([0, -(-dense // CHUNK), max(1, BLOCK // words)], np.int64)
     totals = np.zeros((workers, 0 if by_edge else dense), np.int64)
     run_threads(_intersect_rows, graph.col_ptr, graph.row_idx, base, words, bits, queue, found if by_edge else None,
-                totals, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
+                totals, workers=workers, queue=native.stoppable(queue, graph.m))  # fmt: skip
     if not by_edge:
         found[base:] += totals.sum(axis=0) >> 1  # a vertex finds each of its triangles at two edges
 
@@ -113,7 +101,7 @@ def add_dense_pairs(graph, base, bits, found, shared, workers):
     words = words_per_row(graph.n - base)
     queue, bitmaps = np.zeros(1, np.int64), np.zeros((workers, words), np.uint64)
     run_threads(_add_dense_pairs, graph.col_ptr, graph.row_idx, base, words, bits, queue, bitmaps,
-                True if shared else None, found, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
+                True if shared else None, found, workers=workers, queue=native.stoppable(queue, graph.m))  # fmt: skip
 
 
 def dense_rows(graph, base, workers):
@@ -182,7 +170,7 @@ def _intersect_rows(worker, workers, col_ptr, row_idx, base, words, bits, queue,
 
 @jit
 def _add_dense_pairs(worker, workers, col_ptr, row_idx, base, words, bits, queue, bitmaps, shared, all_found):
-    found, bitmap = uncounted(all_found[worker if shared is None else 0]), bitmaps[worker]
+    found, bitmap = native.uncounted(all_found[worker if shared is None else 0]), bitmaps[worker]
     for u in vertices(queue, base):
         end = col_ptr[U64(u + 1)]
         first = end
@@ -199,7 +187,7 @@ def _add_dense_pairs(worker, workers, col_ptr, row_idx, base, words, bits, queue
         for k in range(first, end):
             v, of_edge = I64(row_idx[U64(k)]) - base, I64(0)
             for word in range(0, words, CACHE_LINE):
-                of_edge += I64(common_bits(bits, v * words + word, bitmap, word))
+                of_edge += I64(native.common_bits(bits, v * words + word, bitmap, word))
             of_u += of_edge
             add(found, base + v, of_edge, shared)
         add(found, u, of_u >> 1, shared)

@@ -40,20 +40,10 @@ from typing import Any
 
 import numpy as np
 
+from tcgpu.engines import kernel_language
 from tcgpu.engines.choice import ENGINE, ENGINES, REASON, visible_gpus
 from tcgpu.engines.facts import Facts
-from tcgpu.engines.kernel_language import (
-    array_type,
-    cuda,
-    int32,
-    int64,
-    parameters,
-    type_of,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)  # fmt: skip
+from tcgpu.engines.kernel_language import array_type, cuda, int32, int64, type_of, uint8, uint16, uint32, uint64
 
 __all__ = [
     "Facts", "array_type", "cuda", "int32", "int64", "type_of", "uint8", "uint16", "uint32", "uint64",
@@ -162,7 +152,7 @@ class Kernel:
         """The arguments, with numbers cast to their types in the first signature."""
         if not self.signatures:
             return self.of_types(map(type_of, args)).typed(args)
-        typed = zip(args, parameters(self.signatures[0]), strict=True)
+        typed = zip(args, kernel_language.parameters(self.signatures[0]), strict=True)
         return [each.dtype.type(arg) if isinstance(arg, int) else arg for arg, each in typed]
 
     def wgsl(self, threads=128, shared=0, features=()):
