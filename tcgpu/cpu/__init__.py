@@ -17,10 +17,8 @@ runs that design (`counting`):
                                                                edges between long columns are put off, sorted by v, and
                                                                looked up in bitmaps of the columns of v
 
-`per_vertex` finds triangles per vertex, per edge and one by one. It ANDs whole neighbourhoods where a graph is dense or
-neighbours have close numbers (`neighbourhoods`); elsewhere it intersects columns as a count does, or per edge looks up
-wedges, which pays where most edges are in many triangles. `edges` describes a part of a graph. `cleaning`
-sorts raw edges, `compact` numbers ids, `draws` draws edges.
+`per_vertex` finds triangles per vertex, per edge and one by one. `edges` describes a part of a graph. `cleaning` sorts
+raw edges, `compact` numbers ids, `draws` draws edges.
 
 All of these are compiled by Numba. `small` serves small graphs without it, also in `count` and its neighbours here;
 `wedges` estimates without it.

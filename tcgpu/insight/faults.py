@@ -1,22 +1,6 @@
 """Find the faults of a kernel while it runs in the simulator: what a GPU would do without a word.
 
-`check_launch` returns a `Fault` for each thing that a kernel must not do; docs/simulator.md says more of them:
-
-    bounds      An index past the end of an array, or below 0, or past the shared memory that the launch asks for.
-    unwritten   A read of memory to which nothing was written: shared and local memory at first, and arrays that the
-                caller names.
-    race        Two threads access one element, at least one of them writes to it, and nothing makes one of them wait
-                for the other. An atomic operation and a plain access do race.
-    barrier     A barrier that some threads of the block never reach, at which threads wait at different places, or a
-                lane that waits in a mask that it is not in.
-    overflow    A product that does not fit its integer type; a sum or difference, too, if one of its numbers is signed;
-                a value that does not fit the elements of an array that it is written to, which ends the launch.
-                A product of unsigned numbers is no fault in a statement that also subtracts, shifts right, masks, or
-                takes a rest: hash functions have such.
-    endless     A thread that goes round its loops without end.
-    error       An exception of Python: a wrong type, a division, an unknown name.
-
-A read that only spares an atomic operation does not race with it: `if low < least[0]: cuda.atomic.min(least, 0, low)`.
+`check_launch` returns a `Fault` for each thing that a kernel must not do; docs/simulator.md lists their kinds.
 """
 
 import linecache
@@ -49,7 +33,7 @@ VERBS = {"load": "reads", "store": "writes", "atomic": "changes"}
 class Fault:
     """Something that a kernel must not do. `str` tells it in a sentence.
 
-    kind: as this module's text names them. kernel: its name. function, line, source: the place; a line of the file.
+    kind: as docs/simulator.md names them. kernel: its name. function, line, source: the place; a line of the file.
     block, thread: which one did it, or the first of them. array, index: what it accessed, if it did. says: what is
     wrong there.
     """
