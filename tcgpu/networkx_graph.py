@@ -137,7 +137,10 @@ class BackendGraph:
 
 
 def convert_from_nx(graph, *, edge_attrs=None, preserve_edge_attrs=False, **attributes):
-    """Convert a NetworkX graph; it is kept as the source if it has directions, or attributes that are needed."""
+    """Convert a NetworkX graph; it is kept as the source if it has directions, or attributes that are needed.
+
+    NotImplementedError leaves the call to NetworkX, which then tries the next backend or its own code.
+    """
     try:
         labels, u, v, data = networkx_edges(graph)
     except GraphError as error:
@@ -151,7 +154,10 @@ def convert_from_nx(graph, *, edge_attrs=None, preserve_edge_attrs=False, **attr
     data = list(data) if edge_attrs else ()
     try:
         for name in edge_attrs or ():
-            roots[name] = roots_of(own, u, v, _weights(data, name))
+            weights = [of_edge.get(name, 1) for of_edge in data]
+            if not {*map(type, weights)} <= NUMBERS:
+                raise NotImplementedError("edge weights that are not all int or float are not supported")
+            roots[name] = roots_of(own, u, v, weights)
     except GraphError:
         says = "edge weights of which the largest is 0, or one is not finite, are not supported"
         raise NotImplementedError(says) from None
@@ -221,17 +227,6 @@ def k_truss(G, k):
 
     found = k_truss(G.graph, max(k, 2))
     return BackendGraph(found) if G.source is None else _copied_part(G.source, found.to_networkx())
-
-
-def _weights(data, name):
-    """The weight of each edge. data: the dicts of the edges; a missing weight is 1.
-
-    NotImplementedError is how a backend leaves a call to NetworkX, which then tries the next backend or its own code.
-    """
-    weights = [attributes.get(name, 1) for attributes in data]
-    if not {*map(type, weights)} <= NUMBERS:
-        raise NotImplementedError("edge weights that are not all int or float are not supported")
-    return weights
 
 
 def _copied_part(graph, kept):

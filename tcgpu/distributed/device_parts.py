@@ -267,7 +267,10 @@ class Streaming:
                     yield from self._results(wait=False)
                 yield from self._results(wait=True)
         finally:
-            self._free()
+            runtime.synchronize()
+            for name in ("staying", "moving", "total", "totals", "pending", "feeder", "stream"):
+                self.__dict__.pop(name, None)
+            runtime.release_device_memory()
 
     def pieces(self, part):
         """(piece, near, far) for each piece of any part: its DeviceColumns, and those of its rows, are on the device.
@@ -338,10 +341,3 @@ class Streaming:
             total, now = int(place[0]), time.perf_counter()
             yield PartResult(part, total - self.total_read, now - self.time_read, runtime.engine())
             self.total_read, self.time_read = total, now
-
-    def _free(self):
-        """Free all memory of the device, even after an error."""
-        runtime.synchronize()
-        for name in ("staying", "moving", "total", "totals", "pending", "feeder", "stream"):
-            self.__dict__.pop(name, None)
-        runtime.release_device_memory()

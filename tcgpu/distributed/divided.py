@@ -72,18 +72,6 @@ class Own(NamedTuple):
         """How many far columns a worker owns."""
         return max(0, -(-(self.first_near - index) // self.of))
 
-    def far_lists(self, begin, end):
-        """The arrays of in-edges that a plan takes, with lists begin..end - 1, of far vertices."""
-        lists, pairs = slice(begin, end + 1), self.far_pairs
-        arrays = {"in_ptr": self.in_ptr[lists], "in_end": self.in_end[lists]}
-        return arrays | {"in_edges": pairs, "far_edges": pairs[1:], "quads": self.columns.quads}
-
-    def near_lists(self):
-        """The same of all near vertices."""
-        first, before = self.of * self.stride, self.far_pairs.size // 2
-        arrays = {"in_ptr": self.in_ptr[first:] - before, "in_end": self.in_end[first:] - before}
-        return arrays | {"in_edges": self.near_edges, "quads": self.columns.quads}
-
 
 # ------------------------------------------------------------------------------------------- own columns and in-edges
 
@@ -214,13 +202,14 @@ def near_columns(own, counts, quads):
 
 def near_plan(own, quad_count, quad_ptr, quads, *, hubs=HUBS, crowd=CLASSES[3]):
     """The Plan of the step with the columns of all near vertices, and of hubs by hubs. hubs, crowd: knobs."""
-    near = own.n - own.first_near
+    near, first, before = own.n - own.first_near, own.of * own.stride, own.far_pairs.size // 2  # of the lists of all
     hubs = min(hubs, near)
     tasks, windows = near_windows(near, own.near_edges.size, crowd, True)
     return _plan(
         {
             "near": quads.view(np.uint16), "quad_ptr": quad_ptr, "quad_count": quad_count,
-            **own.near_lists(),
+            "in_ptr": own.in_ptr[first:] - before, "in_end": own.in_end[first:] - before,
+            "in_edges": own.near_edges, "quads": own.columns.quads,
             "own_near": own.columns.quads.view(np.uint16), "own_quad_ptr": own.columns.quad_ptr,
             "heavy_columns": own.heavy_columns, "list_size": own.list_size,
         },
@@ -242,13 +231,15 @@ def near_plan(own, quad_count, quad_ptr, quads, *, hubs=HUBS, crowd=CLASSES[3]):
 def far_plan(own, index, begin, columns, *, crowd=CLASSES[3]):
     """The Plan of a step with some far columns of worker `index`, its own from column `begin` on."""
     number, first = columns.far_count.size, index * own.stride + begin
+    lists = slice(first, first + number + 1)
     near_tasks, windows = near_windows(number, own.far_pairs.size // 2, crowd, True, step=2)
     far_tasks, tables = far_windows(number, "their_rows", step=2)
     return _plan(
         {
             "near": columns.quads.view(np.uint16), "quad_ptr": columns.quad_ptr, "quad_count": columns.quad_count,
             "col_ptr": columns.far_ptr, "far_count": columns.far_count, "their_rows": columns.far_rows,
-            **own.far_lists(first, first + number),
+            "in_ptr": own.in_ptr[lists], "in_end": own.in_end[lists], "quads": own.columns.quads,
+            "in_edges": own.far_pairs, "far_edges": own.far_pairs[1:],
             "row_idx": own.columns.far_rows,
         },
         {"in_count": (number, np.int32, None)},

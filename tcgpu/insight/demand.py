@@ -36,13 +36,6 @@ def join(*bounds):
     return sum(bound**power for bound in bounds) ** (1 / power)
 
 
-def waits_of(gpu):
-    """Nanoseconds of each of WAITS: what was probed, times the share of it that a warp waits in a kernel."""
-    l1, l2, memory, *others = (gpu.ns(probe) for probe in ("L1", "L2", "memory", "shared", "atomic", "barrier"))
-    probed = np.array([l1, l2 - l1, memory - l2, *others, 2 / gpu.clock_ghz])
-    return probed * [constants()["share", wait] for wait in WAITS]
-
-
 class Steps:
     """What does not depend on a GPU: what each step of a warp does, and which sectors its requests read."""
 
@@ -139,7 +132,10 @@ class Demand:
     def times(self, gpu):
         """How long each step takes, in nanoseconds, if no other warp is in the way."""
         computing = sum(kind * each for kind, each in zip(self.steps.kinds, each_takes("cycles"), strict=True))
-        waiting = sum(wait * each for wait, each in zip(self.waits.T, waits_of(gpu), strict=True))
+        l1, l2, memory, *others = (gpu.ns(probe) for probe in ("L1", "L2", "memory", "shared", "atomic", "barrier"))
+        probed = np.array([l1, l2 - l1, memory - l2, *others, 2 / gpu.clock_ghz])
+        waits = probed * [constants()["share", wait] for wait in WAITS]  # of what was probed, in a kernel
+        waiting = sum(wait * each for wait, each in zip(self.waits.T, waits, strict=True))
         return computing / gpu.clock_ghz + waiting
 
     def longest(self, times):
