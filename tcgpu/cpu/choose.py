@@ -152,10 +152,7 @@ def hub_rows(graph, base):
 
 
 def edge_work(graph, positions, rows, columns):
-    """The estimated cost of single edges (u, v) in a count in parts, in look-ups: an array.
-
-    positions, rows, columns: arrays of each edge's position in `row_idx`, its v, and its u.
-    """
+    """The estimated cost of edges (u, v), v in `rows`, in a count in parts: a `work` of `distributed.slices`."""
     name, base = design_name(graph, MAX_KEPT_HUBS)
     length = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
     after = graph.col_ptr[columns + 1] - 1 - positions  # rows of u's column after v
