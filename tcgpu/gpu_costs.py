@@ -4,6 +4,8 @@ They were fitted to one GPU, an NVIDIA H200, and change no result. The costs of 
 choice, in `kernels.order_costs`. Each group names the benchmark that measures what its choices lead to.
 """
 
+from tcgpu.cpu_costs import SHRINK as SHRINK  # of trusses: the same as on the CPU
+
 # Kernels of the papers (`benchmarks/papers.py`)
 LONG_COLUMN = 512  # rows of a column that is taken first, so that no block begins one at the end
 LONG_LIST = 4  # times the threads of a block: the whole block looks up a column with more rows
@@ -16,8 +18,7 @@ DENSE_RAW = 16  # if so many times the raw edges are all pairs of vertices, all 
 SHORT_COLUMN, SHORT_NEARBY = 16, 40  # rows of a column up to which a thread sorts each; where most edges are near
 
 # Trusses (`benchmarks/truss.py`)
-SHRINK = 0.5  # a smaller graph is made when no more than this fraction of the edges remains,
-SMALL_TRUSS = 1 << 17  # but not of so few
+SMALL_TRUSS = 1 << 17  # no smaller graph is made of so few edges when SHRINK of them remain
 FEW_WEAK = 0.2  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all supports
 
 # The host or the GPU, one or several (`benchmarks/motifs.py`, `streaming.py`, `divided.py`)
