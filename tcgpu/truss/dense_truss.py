@@ -17,16 +17,12 @@ import numpy as np
 
 from tcgpu.cpu.neighbourhoods import words_per_row
 from tcgpu.cpu_costs import MANY, WORTH
-from tcgpu.engines.native import CACHE_LINE, common_bits, fetch_add, jit, run_threads, stoppable, threads
+from tcgpu.engines.native import CACHE_LINE, I32, I64, U64, common_bits, fetch_add, jit, run_threads, stoppable, threads
 
 GONE = -1  # the support of an edge that is peeled
 COUNT = -2  # the level of a sweep that counts all edges
 CHUNK = 1 << 10  # edges that a worker takes at a time
 NEXT, PEELED = range(2)  # counters: the next edge to take, how many edges a sweep has peeled
-
-I32 = np.int32
-I64 = np.int64
-U64 = np.uint64
 
 
 class Rows(NamedTuple):

@@ -21,7 +21,7 @@ from tcgpu import cpu
 from tcgpu.arrays import blocks, locked
 from tcgpu.clean import occurrences
 from tcgpu.cpu_costs import FEW_WEAK, LARGE_ROUND, RECOUNT, SHRINK, SOME_TRIANGLES
-from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
+from tcgpu.engines.native import I32, I64, U64, fetch_add, jit, run_threads, stoppable, stopped, threads
 from tcgpu.truss import dense_truss
 
 GONE = np.int32(-(1 << 31))  # below the support of all edges
@@ -31,10 +31,6 @@ IN_FRONTIER, PEELED_AT = np.int32(-(1 << 20)), np.int32(-(1 << 19))
 MAX_ALONE = 1 << 22  # look-ups of a round that only one thread runs where it cannot be stopped
 MAX_LOOKUPS = 1 << 24  # then a call returns to Python, where it can be interrupted
 CHUNK = 4  # neighbourhoods that a worker takes at a time
-
-I32 = np.int32
-I64 = np.int64
-U64 = np.uint64
 
 DONE, LARGE, PAUSED = range(3)  # why `_peel_rounds` returns
 
