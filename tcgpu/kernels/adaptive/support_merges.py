@@ -37,7 +37,7 @@ class Tally(NamedTuple):
 
     row_idx: np.ndarray
     counters: np.ndarray  # int32, in shared memory: COUNTERS keys, then as many sums
-    counting: bool  # whether there are any
+    counting: bool  # whether there are any; if not, `counters` is another array of this type
     sums: np.ndarray  # for all keys, in global memory
 
 
@@ -222,28 +222,10 @@ def merge_tally(col_ptr, row_idx, col_of, open, counting, long, chunk, sums, cor
     merge_chunks(tally, col_ptr, col_of, open, long, chunk, corners != 0)
 
 
-@cuda.jit(device=True)
-def add_common_rows(row_idx, p, p_end, q, q_end, sums, corners):
-    """Two pointers, without counters: add each row that both ranges share to its vertex or to both edges; returns how
-    many there are."""
-    found = int32(0)
-    while p < p_end and q < q_end:
-        x, y = row_idx[p], row_idx[q]
-        if x == y:
-            found += 1
-            if corners:
-                cuda.atomic.add(sums, x, 2)
-            else:
-                cuda.atomic.add(sums, p, 1)
-                cuda.atomic.add(sums, q, 1)
-        p += x <= y
-        q += y <= x
-    return found
-
-
 @kernel(*(f"void(int64[::1], int32[::1], {sums}, int64)" for sums in SUMS))
 def merge_columns_tally(col_ptr, row_idx, sums, corners):
     """The same by a thread per column j, which is short: it merges it with the columns of its rows."""
+    tally = Tally(row_idx, row_idx, False, sums)
     for j in range(cuda.grid(1), col_ptr.size - 1, cuda.gridsize(1)):
         p, p_end = column_bounds(col_ptr, j)
         of_column = int32(0)
@@ -251,7 +233,7 @@ def merge_columns_tally(col_ptr, row_idx, sums, corners):
             e, i = p, row_idx[p]
             q, q_end = column_bounds(col_ptr, i)
             p += 1
-            found = add_common_rows(row_idx, p, p_end, q, q_end, sums, corners != 0)
+            found = merge(tally, Ranges(p, p_end, q, q_end), corners != 0)
             if found != 0:
                 if corners != 0:
                     cuda.atomic.add(sums, i, 2 * found)
@@ -265,13 +247,12 @@ def merge_columns_tally(col_ptr, row_idx, sums, corners):
 @kernel("void(int64[::1], int32[::1], int32[::1], int64[::1], int64[::1], int64, int64, int32[::1])")
 def merge_few_tally(col_ptr, row_idx, col_of, in_ptr, in_end, fewer, last, support):
     """The same of edges (i, j) with j before `last` and with fewer than `fewer` in-edges of i: a thread per edge."""
+    tally = Tally(row_idx, row_idx, False, support)
     for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, j = row_idx[e], col_of[e]
         if j < last and in_end[i] - in_ptr[i] < fewer:
-            q, q_end = column_bounds(col_ptr, i)
-            found = add_common_rows(row_idx, uint32(e + 1), uint32(col_ptr[j + 1]), q, q_end, support, False)
-            if found != 0:
-                cuda.atomic.add(support, e, found)
+            found = merge(tally, ranges_to_merge(col_ptr, e, i, j), False)
+            add_found(tally, e, i, j, found, False)
 
 
 # --------------------------------------------------------------------------------------------------- what plans launch
