@@ -102,29 +102,24 @@ def _sleep(microseconds):
 # -------------------------------------------------------------------------------------------------------------- arrays
 
 
-class Page:
-    """Pinned memory to which a small array is copied, and the event that says when that is done."""
-
-    def __init__(self, engine):
-        self.memory = engine.pinned(PAGE, np.int64)
-        self.address, self.copied = self.memory.ctypes.data, Event()
-
-
 class Reading:
-    """A copy of a small array to a Page; called, it waits for the copy, and returns another of it."""
+    """A copy of a small array to a page, which is pinned memory and an event: called, it waits for the copy, and
+    returns another of it."""
 
     def __init__(self, pages, page, array):
-        self.pages, self.page, self.size, self.dtype = pages, page, array.size, array.dtype
-        _copy(page.address, array.data.ptr, array.nbytes)
-        page.copied.record()
+        self.pages, self.page = pages, page
+        self.memory, self.copied = page
+        self.size, self.dtype = array.size, array.dtype
+        _copy(self.memory.ctypes.data, array.data.ptr, array.nbytes)
+        self.copied.record()
 
     def __call__(self):
-        self.page.copied.synchronize()
-        return self.page.memory.view(self.dtype)[: self.size].copy()
+        self.copied.synchronize()
+        return self.memory.view(self.dtype)[: self.size].copy()
 
     def __del__(self):
         if not sys.is_finalizing():
-            self.page.copied.synchronize()  # if an error came before it was read, the copy may be in progress
+            self.copied.synchronize()  # if an error came before it was read, the copy may be in progress
             self.pages.append(self.page)
 
 
@@ -302,7 +297,7 @@ class Engine(Staged):
 
     def reading(self, array):
         pages = vars(_thread).setdefault(this_gpu(), [])
-        return Reading(pages, pages.pop() if pages else Page(self), array)
+        return Reading(pages, pages.pop() if pages else (self.pinned(PAGE, np.int64), Event()), array)
 
     def pinned(self, length, dtype):
         """NumPy allocates it in huge pages, then it is pinned: several times as fast as the driver's own memory."""

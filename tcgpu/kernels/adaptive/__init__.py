@@ -47,17 +47,7 @@ Natural order; degree order if merging costs less, and then no column is local:
                   (if no column has over 128 rows, merge_kernel; if most columns i and j are far apart, too,
                   merge_filtered_kernel; if all columns are very short, merge_columns_kernel, a thread per column j)
 
-From `naive` to here in five steps
-----------------------------------
-1. Degree order makes columns short, the longest ones most of all. `far_kernel` is `naive` in degree order.
-2. Column i, which is longer, becomes the table, and the rows of column j past i are looked up in it. A column of length
-   d then takes d (d - 1) / 2 look-ups, the least there can be. The price is the list of in-edges, which
-   `layout.lay_out` makes.
-3. 16 bits: near numbers come four to a load, and a bitmap of all of them takes 8 KB of shared memory: `window_kernel`.
-   Where many in-edges share a table, a byte for each number takes half the instructions of a bit: `crowd_kernel`.
-4. Hubs: where columns are dense, word AND word tests 64 rows at a time: `hub_kernel`.
-5. The remaining triangles have a far k: two pointers. In a graph with many of them, column i becomes the table, as in
-   step 2, a hash table: `far_window_kernel`.
+notebooks/08_adaptive.ipynb goes there from `naive`, a step at a time.
 """
 
 from tcgpu.kernels.adaptive.plan import plan, prepare

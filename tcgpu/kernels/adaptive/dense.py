@@ -179,7 +179,9 @@ class Counted:
         return self.edges.found
 
     def __getattr__(self, name):
-        return getattr(plan_few(*self.edges[:2]), name)
+        copied, rows = {"u": self.edges.u, "v": self.edges.v}, (MOST_FEW**2 // 32, np.uint32, 0)
+        created = {"bits": rows, "extent": (2, np.int64, -1), "arrived": (1, np.int64, 0)}
+        return getattr(Plan(method="adaptive", copied=copied, created=created, steps=[few_launch()]), name)
 
 
 def few_launch():
@@ -196,16 +198,6 @@ def count_few(u, v):
     given = {"u": u, "v": v, "bits": arrays[4:].view(np.uint32), "extent": extent, "total": arrays[2:3]}
     few_launch().run(given | {"arrived": arrays[3:4]})
     return runtime.reading(found)().tolist()
-
-
-def plan_few(u, v):
-    """The plan of what `count_few` does."""
-    return Plan(
-        method="adaptive",
-        copied={"u": u, "v": v},
-        created={"bits": (MOST_FEW**2 // 32, np.uint32, 0), "extent": (2, np.int64, -1), "arrived": (1, np.int64, 0)},
-        steps=[few_launch()],
-    )
 
 
 def is_dense(n, edges):
