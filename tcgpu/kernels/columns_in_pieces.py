@@ -134,7 +134,10 @@ def ranges_of_columns(u, v, n, memory):
     if POINTER_BYTES * columns + edges.piece_bytes > memory:
         raise DoesNotSuit
     with part(1, STEPS):
-        starts = _starts_of_columns(edges, rank, left_out, columns)
+        lengths, starts = runtime.device_array(columns, np.int64, 0), runtime.device_array(columns + 1, np.int64)
+        edges.run(count_by_rank, rank, left_out, lengths)
+        scan(lengths, starts)
+        del lengths
         runtime.release_device_memory()
     most = min(ROW_BYTES * MAX_EDGES, int((memory - edges.piece_bytes) * RANGE_SHARE) - POINTER_BYTES)
     if ROW_BYTES * int(starts[columns]) + POINTER_BYTES * columns > MOST_RANGES * most:
@@ -160,14 +163,6 @@ def _numbered(edges):
     if edges.u.size <= MOST_COUNTED:
         left_out = bisect_right(range(edges.n), 1, key=lambda k: int(degrees[k]) & 0xFFFFFFFF)
     return rank, left_out
-
-
-def _starts_of_columns(edges, rank, left_out, columns):
-    """Where each column begins, and where the last one ends, repeats included."""
-    lengths, starts = runtime.device_array(columns, np.int64, 0), runtime.device_array(columns + 1, np.int64)
-    edges.run(count_by_rank, rank, left_out, lengths)
-    scan(lengths, starts)
-    return starts
 
 
 def _end_of_range(starts, begin, end, first, most, row_bytes, column_bytes):

@@ -331,15 +331,8 @@ def estimate_rows(packed, ends, rows):
 
 
 @cuda.jit(device=True)
-def clear_sums(sums, count):
-    """Set `count` sums of this thread to 0: thread t has sum k at k * threads + t."""
-    for k in range(count):
-        sums[k * cuda.blockDim.x + cuda.threadIdx.x] = 0
-
-
-@cuda.jit(device=True)
 def add_block_sums(total, sums):
-    """Add the sums of all threads of the block to `total`, a warp to a sum."""
+    """Add the sums of all threads of the block to `total`, a warp to a sum. Thread t has sum k at k * threads + t."""
     cuda.syncthreads()
     lane, k = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
     while k < total.size:
@@ -433,7 +426,8 @@ def add_up_costs(u, v, packed, rows, most, long, apart, stride, longest, total):
     """A warp per 32 edges, of which it takes one in `stride`: add what an edge costs in natural order, and in degree
     order. rows: of each column there."""
     sums = cuda.shared.array(0, int64)
-    clear_sums(sums, total.size)
+    for k in range(total.size):
+        sums[k * cuda.blockDim.x + cuda.threadIdx.x] = 0
     lane = cuda.threadIdx.x & 31
     e = (cuda.grid(1) - lane) * stride + lane
     while e - lane < u.size:
