@@ -116,7 +116,7 @@ class Kernel:
     types of its arguments (see `of_types`). most_threads: the maximum threads of a block, for a kernel that could
     otherwise be compiled with too many registers for a block of 1024; or (threads, blocks), for one that should have so
     few registers that an SM holds that many such blocks. cooperative: all blocks of a launch run at the same time, so
-    that they may wait for each other; a launch has at most `blocks_at_a_time`, and in the simulator one.
+    that they may wait for each other; a launch has at most `blocks_at_a_time`, by `most_threads`; in the simulator one.
     """
 
     def __init__(self, py_func, signatures, most_threads=None, cooperative=False):

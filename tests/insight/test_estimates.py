@@ -32,7 +32,7 @@ TASKS = {
     "merge_path": lambda n, m: -(-m * 32 // 128),
     "thread_search": lambda n, m: -(-m // 128),
     "warp_search": lambda n, m: -(-m // 64),
-    "adaptive": lambda n, m: -(-m // 64),
+    "adaptive": lambda n, m: -(-m // 256),
 }
 
 
