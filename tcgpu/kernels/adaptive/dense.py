@@ -141,7 +141,7 @@ def few_kernel(u, v, bits, extent, arrived, total):
             j, i = min(a, b), max(a, b)
             cuda.atomic.or_(bits, j * (MOST_FEW // 32) + (i >> 5), uint32(1) << uint32(i & 31))
         e += cuda.gridsize(1)
-    if raise_extent(extent, below, high) >= MOST_FEW:  # nobody has to wait
+    if raise_extent(extent, below, high) >= MOST_FEW:  # too many vertices: this block waits for no other
         if cuda.threadIdx.x == 0:
             arrive(arrived)
         return
@@ -170,7 +170,7 @@ class RawEdges(NamedTuple):
 
 
 class Counted:
-    """A count that has been made. Its Plan, of the same launch, is made when anything else is asked."""
+    """A count that has been made. Its Plan, of the same launch, is made when anything else of it is read."""
 
     def __init__(self, edges):
         self.edges = edges
