@@ -52,7 +52,7 @@ def launched(monkeypatch):
 
     def checked(function, blocks, threads, args, *, shared=0):
         names.append(function.__name__)
-        blocks = 1 if function is dense.few_kernel.py_func else 2  # the simulator has one block that waits for all
+        blocks = 1 if function is dense.few_kernel.py_func else 2  # its blocks wait for each other
         assert not list(map(str, check_launch(function, blocks, threads, args, shared=shared)))
 
     names = []
