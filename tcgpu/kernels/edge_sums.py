@@ -9,7 +9,7 @@ counts twice. `describe_edges` launches these kernels:
     find_hubs              which degree the hubs have at least, and the LAST vertices
     count_rows_by_degree   the rows of each column in degree order. Where that takes longer than it saves, count_ends
                            and estimate_rows: from the edges in the sample at vertices of about the same degree
-    add_up_costs           adds up what edges cost: every 16th warp's worth of them, if that is a million at least
+    add_up_costs           adds up what edges cost: of many a sample, a million at least
 
 Few edges may make up the whole cost of natural order. So before that is chosen, all edges are added up if a single one
 might matter. From VERY_MANY edges on, a sample measures the vertices, if it leaves no doubt of degree order.
@@ -30,8 +30,8 @@ from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp,
 from tcgpu.kernels.order_costs import DEGREE, LONGEST, NATURAL, SURE, WORDS, OrderCosts
 from tcgpu.kernels.orientation import ENDS
 
-SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; one group of 32 edges in `stride` is
-VERY_MANY, A_VERTEX = 1 << 29, 2  # edges from which on a sample measures vertices first; its edges for each vertex
+SAMPLED, MOST_STRIDE = 1 << 20, 64  # edges that are added up, at least; one group of 32 edges in `stride` is
+VERY_MANY, AN_EDGE = 1 << 29, 2  # edges from which on a sample measures vertices first; vertices for each edge in it
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
@@ -474,7 +474,7 @@ class Sums:
 def estimate_edges(u, v, n, check=None):
     """What describe_edges returns, estimated from few of very many edges; None if these are not, or if the exact
     degrees might lead to another order than that of degrees."""
-    every = min(MOST_STRIDE, u.size // max(1, A_VERTEX * n))
+    every = min(MOST_STRIDE, AN_EDGE * u.size // max(1, n))
     if u.size < VERY_MANY or every < 2:
         return None
     found = describe_edges(u, v, n, True, check, 1 << every.bit_length() - 1)
