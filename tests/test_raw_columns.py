@@ -9,7 +9,6 @@ from tcgpu.engines import runtime
 from tcgpu.insight.faults import check_launch
 from tcgpu.kernels import device_graph, orientation
 from tcgpu.kernels.device_graph import DeviceGraph
-from tcgpu.kernels.order_costs import OrderCosts
 
 
 def difficult(kind, random, n, edges):
@@ -40,8 +39,6 @@ def same_columns(made, u, v):
     assert np.array_equal(col_of, column) and np.array_equal(row_idx, row)
     assert np.array_equal(col_ptr, np.searchsorted(column, np.arange(made.n + 1)))
     assert made.max_column == np.diff(col_ptr).max(initial=0)
-    if made.order == "degree":
-        assert np.array_equal(runtime.to_host(made.degrees), np.bincount([*column, *row], minlength=made.n))
 
 
 @pytest.fixture
@@ -75,17 +72,6 @@ def test_raw_edges_in_compiled_kernels(kind, n, edges, short, large, monkeypatch
         same_columns(DeviceGraph.from_edges(u, v, n, order=order), u, v)
 
 
-@pytest.mark.sim
-@pytest.mark.parametrize("order", ["auto", "degree"])
-def test_degrees_keep_no_other_memory(order, ordered, monkeypatch):
-    monkeypatch.setattr(OrderCosts, "best", lambda costs: "degree")
-    u, v, n = difficult("hubs first", np.random.default_rng(7), 60, 500)
-    with runtime.using("sim"):
-        made = DeviceGraph.from_edges(u, v, n, order=order)
-        same_columns(made, u, v)
-    assert made.order == "degree" and made.degrees.base is None
-
-
 @pytest.fixture
 def two_lengths(monkeypatch):
     """Keys of 32 bits between the last 20 vertices, for graphs of any size; nothing but a sort of keys."""
@@ -116,10 +102,10 @@ def test_loops_have_no_keys(last, two_lengths, monkeypatch):
 @pytest.mark.parametrize("first32", [0, 40, 60])
 def test_keys_are_packed_without_faults(first32):
     u, v, n = difficult("hubs first", np.random.default_rng(8), 60, 300)
-    rank, degrees = np.random.default_rng(9).permutation(n).astype(np.int32), np.zeros(n, np.int32)
+    rank = np.random.default_rng(9).permutation(n).astype(np.int32)
     memory, sizes = np.full(u.size, -1).view(np.uint64), np.zeros(2, np.int64)
     keys32 = memory.view(np.uint32)
-    args = u.astype(np.int32), v.astype(np.int32), rank, degrees, first32, memory, keys32, sizes
+    args = u.astype(np.int32), v.astype(np.int32), rank, first32, memory, keys32, sizes
     assert not check_launch(orientation.pack_edges.py_func, 2, 64, args)
     a, b = rank[u][u != v].astype(np.uint64), rank[v][u != v].astype(np.uint64)
     low, high = np.minimum(a, b), np.maximum(a, b)
@@ -129,7 +115,6 @@ def test_keys_are_packed_without_faults(first32):
     assert sorted(memory[: sizes[0]]) == sorted(expected)
     expected = ((low - last) << np.uint64(16) | high - last)[~longer]
     assert sorted(keys32[keys32.size - sizes[1] :]) == sorted(expected)
-    assert np.array_equal(degrees, -2 * np.bincount(rank[u[u == v]], minlength=n))
 
 
 @pytest.mark.sim

@@ -56,7 +56,7 @@ STEPS = {  # from raw edges on a GPU to the count: step -> its kernels, in the r
         "scatter_rows sort_columns close_gaps"  # short ones
     ),
     "set-up": (
-        "measure_columns count_rows count_in_edges leave_out_hub_pairs lay_out count_tasks fill_tasks "
+        "measure_columns count_rows count_by_degrees count_in_edges leave_out_hub_pairs lay_out count_tasks fill_tasks "
         "fill_filters try_filters list_look_ups number_hubs insert_edges list_rows"
     ),
     "counting": (

@@ -132,17 +132,17 @@ def _count(group, edges, n, knobs):
 
 def _plans(group, own, knobs):
     """The plan of each step of this member."""
-    far, columns = own.far_columns(group.rank), own.columns
-    yield divided.near_plan(own, *_near_columns(group, own, far), **_only(knobs, "hubs", "crowd"))
+    far = own.far_columns(group.rank)
+    yield divided.near_plan(own, *_near_columns(group, own, far), **_only(knobs, "crowd"))
     crowd = _only(knobs, "crowd")
-    yield divided.far_plan(own, group.rank, 0, divided.QuadColumns.of_counts(*columns.part(0, far)), **crowd)
+    yield divided.far_plan(own, group.rank, 0, divided.QuadColumns.of_counts(*own.part(0, far)), **crowd)
     pieces = 2 if group.size == 2 else 1  # two members and all columns of both would be the whole graph
-    bounds = _bounds(columns.far_ptr, far, pieces)
+    bounds = _bounds(own.far_ptr, far, pieces)
     bounds_of_all = runtime.to_host(group.gather(runtime.to_device(bounds))[0]).reshape(group.size, -1)
     for distance in range(1, group.size):
         source, target = (group.rank + distance) % group.size, (group.rank - distance) % group.size
         for (begin, end), theirs in zip(pairwise(bounds), bounds_of_all[source, :-1].tolist(), strict=True):
-            received = divided.QuadColumns.of_counts(*_received(group, target, columns.part(begin, end)))
+            received = divided.QuadColumns.of_counts(*_received(group, target, own.part(begin, end)))
             yield divided.far_plan(own, source, theirs, received, **crowd)
 
 
@@ -160,7 +160,7 @@ def _received(group, target, arrays):
 
 def _near_columns(group, own, far):
     """What `near_plan` takes of the near columns of all members; `far` of this member's are far."""
-    _, counts, _, quads = own.columns.part(far, own.columns.far_count.size)
+    _, counts, _, quads = own.part(far, own.far_count.size)
     counts, sizes = group.gather(counts)
     ends = np.cumsum(sizes).tolist()
     counts = [counts[end - size : end] for size, end in zip(sizes, ends, strict=True)]

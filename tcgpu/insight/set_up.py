@@ -11,7 +11,7 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 
-from tcgpu.arrays import bincount, blocks, repeat
+from tcgpu.arrays import bincount, blocks
 from tcgpu.engines import interpreted
 from tcgpu.engines.kernel_language import is_cuda, is_device_function, names_of
 from tcgpu.engines.meaning import all_names
@@ -205,14 +205,8 @@ def by_one_thread(kernel, jit):
 ALONE = {
     columns.find_col_ptr, columns.fill_empty_columns, orientation.count_rows, layout.measure_columns,
     layout.count_in_edges, layout.lay_out, layout.count_tasks, layout.fill_tasks, merging.fill_filters,
-    merging.try_filters, layout.leave_out_hub_pairs, look_ups.list_look_ups,
+    merging.try_filters, look_ups.list_look_ups,
 }  # fmt: skip
-
-
-def leave_out_hub_pairs(col_ptr, row_idx, quad_count, first_hub, heavy_quads, in_count):
-    """As the kernel, whose lanes take the rows of a column in turns."""
-    heavy = repeat(quad_count > heavy_quads, np.diff(col_ptr))
-    in_count -= bincount(row_idx[heavy & (row_idx >= first_hub)], minlength=in_count.size).astype(np.int32)
 
 
 def list_look_ups(col_ptr, row_idx, col_of, first, last_rows, pieces, columns, sizes):
@@ -229,4 +223,4 @@ def list_look_ups(col_ptr, row_idx, col_of, first, last_rows, pieces, columns, s
     np.bitwise_or.at(last_rows, look_ups.WORDS * j + (i >> 5), np.uint32(1) << (i & 31).astype(np.uint32))
 
 
-TWINS = {layout.leave_out_hub_pairs: leave_out_hub_pairs, look_ups.list_look_ups: list_look_ups}
+TWINS = {look_ups.list_look_ups: list_look_ups}

@@ -93,9 +93,9 @@ class Scan:
 
 @dataclass(frozen=True)
 class Sized:
-    """A set-up step that creates an array as long as an element of `starts`, for which the host waits.
+    """A set-up step that creates an array as long as the last element of `starts`, for which the host waits.
 
-    fill: as in `Plan.created`. view: (name, dtype) of the same memory as another type. at: the element; else the last.
+    fill: as in `Plan.created`. view: (name, dtype) of the same memory as another type.
     """
 
     name: str
@@ -103,13 +103,12 @@ class Sized:
     dtype: type
     fill: int | None = None
     view: tuple | None = None
-    at: int = -1
     shared = 0
     blocks = threads = 1
     written = ()
 
     def run(self, arrays):
-        made = arrays[self.name] = runtime.device_array(int(arrays[self.starts][self.at]), self.dtype, self.fill)
+        made = arrays[self.name] = runtime.device_array(int(arrays[self.starts][-1]), self.dtype, self.fill)
         if self.view:
             name, dtype = self.view
             arrays[name] = made.view(dtype)

@@ -193,7 +193,7 @@ def _sort_columns(starts, first, pointers, rows, memory):
         keys = runtime.device_array(high - low, np.uint64)
         run(pack_columns, keys.size, starts[some], low, rows[low - first : high - first], keys)
         runtime.sort(keys)
-        col_ptr, row_idx, _ = columns_of_keys([Keys(keys)], after - begin, False, runtime.device_array(0, np.int32))
+        col_ptr, row_idx, _ = columns_of_keys([Keys(keys)], after - begin, False)
         runtime.arrays_of(col_ptr).add(col_ptr, kept, out=pointers[some])
         rows[kept : kept + row_idx.size] = row_idx
         begin, low, kept = after, high, kept + row_idx.size

@@ -52,9 +52,10 @@ class DeviceGraph:
     order: str = "natural"
     rank: Any = None
     name: str | None = None
-    degrees: Any = None  # in degree order: of each vertex, unless they were estimated
     natural_ids: Any = None  # the id of each vertex before `rank` is applied, or a function that returns these; None
     # where vertex v is simply v
+    degrees: Any = None  # in degree order, if known: of each vertex, or a little more, as repeats and loops count; then
+    most_in_edges: int = 0  # is their sum less the rows of all columns
     may_sample = False  # whether `order_costs` may be `sampled`, as those of raw edges are
 
     @classmethod
@@ -82,24 +83,22 @@ class DeviceGraph:
         and the ids of the vertices."""
         order, known = _chosen(u, v, n, order, check)
         if order == "degree":
-            made = cls._by_degrees(u, v, n, known.rank, known.degrees, clean, name, ids)
+            made = cls._by_rank(u, v, n, known.rank, clean, name, ids)
         elif order == "natural":
             made = cls(n, *_natural_columns(u, v, n, clean, known), name=name, natural_ids=ids)
         else:
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
-        if known.costs and made.m > MOSTLY_NEW * u.size:
-            made.order_costs = known.costs
+        if made.m > MOSTLY_NEW * u.size:
+            made.degrees, made.most_in_edges = known.degrees, 2 * u.size - made.m
+            if known.costs:
+                made.order_costs = known.costs
         made.may_sample = order == "natural"
         return made
 
     @classmethod
-    def _by_degrees(cls, u, v, n, rank, degrees, clean, name, ids):
-        """Make a graph in degree order from device arrays whose numbers are checked.
-
-        rank, degrees: from `rank_by_degree`, where repeated edges count, and loops twice; degrees may be empty.
-        """
-        columns = _sorted_columns(u, v, n, clean, rank, degrees)
-        return cls(n, *columns, "degree", rank, name, degrees if degrees.size else None, ids)
+    def _by_rank(cls, u, v, n, rank, clean, name, ids):
+        """Make a graph in degree order from device arrays whose numbers are checked."""
+        return cls(n, *_sorted_columns(u, v, n, clean, rank), "degree", rank, name, ids)
 
     @classmethod
     @fitting("the graph")
@@ -167,8 +166,9 @@ class DeviceGraph:
         ends, degrees = (self.row_idx, self.col_of), vars(self).pop("_degrees", None)
         if degrees is None:
             degrees = degrees_of_edges([ends], self.n)
-        made = DeviceGraph._by_degrees(*ends, self.n, *rank_by_degree(degrees), True, self.name, self._ids_now)
-        made.order_costs = self.order_costs
+        rank, degrees = rank_by_degree(degrees)
+        made = DeviceGraph._by_rank(*ends, self.n, rank, True, self.name, self._ids_now)
+        made.order_costs, made.degrees, made.most_in_edges = self.order_costs, degrees, self.m
         return made
 
     def kept(self, keep: Any) -> "DeviceGraph":
@@ -333,8 +333,8 @@ class Known(NamedTuple):
 
     costs: Any = None  # of a count
     lengths: Any = None  # for natural order: how many rows each column has
-    rank: Any = None  # for degree order, as the degrees, by rank: from `rank_by_degree`
-    degrees: Any = None  # empty if they are estimated
+    rank: Any = None  # for degree order, as the degrees by rank
+    degrees: Any = None
 
 
 def _chosen(u, v, n, order, check=None):
@@ -351,25 +351,22 @@ def _chosen(u, v, n, order, check=None):
     if order != "degree":
         return order, Known(costs, lengths)
     rank, degrees = rank_by_degree(degrees_of_edges([(u, v)], n) if degrees is None else degrees)
-    return order, Known(costs, None, rank, degrees[:0].copy() if estimated else degrees)
+    return order, Known(costs, None, rank, None if estimated else degrees)
 
 
 def _natural_columns(u, v, n, clean, known):
     """`(col_ptr, row_idx, col_of)` of the distinct edges, in natural order. If `clean`, all edges are distinct."""
     if known.costs and known.costs.max_column <= (SHORT_NEARBY if known.costs.nearby else SHORT_COLUMN):
         return _short_columns(u, v, n, known.lengths, clean)
-    none = _empty(u, 0, np.int32)
-    return _sorted_columns(u, v, n, clean, none, none)
+    return _sorted_columns(u, v, n, clean, _empty(u, 0, np.int32))
 
 
-def _sorted_columns(u, v, n, clean, rank, degrees):
-    """The same by a sort of all keys, with each vertex v replaced by rank[v] unless `rank` is empty. degrees: by rank,
-    from which loops and repeats are taken off; empty without a rank.
-    """
-    packed = _packed(u, v, n, rank, degrees)
+def _sorted_columns(u, v, n, clean, rank):
+    """The same by a sort of all keys, with each vertex v replaced by rank[v] unless `rank` is empty."""
+    packed = _packed(u, v, n, rank)
     for each in packed:
         runtime.sort(each.keys)
-    return columns_of_keys(packed, n, clean, degrees)
+    return columns_of_keys(packed, n, clean)
 
 
 class Keys(NamedTuple):
@@ -380,38 +377,39 @@ class Keys(NamedTuple):
     first: int = 0
 
 
-def _packed(u, v, n, rank, degrees):
+def _packed(u, v, n, rank):
     """The Keys of raw edges: of 32 bits where both vertices are among the last, in degree order or if all are."""
     first32 = 0 if n <= MOST_SHORT else n - MOST_SHORT if rank.size else n
     keys, sizes = _empty(u, u.size if first32 else -(-u.size // 2), np.uint64), runtime.device_array(2, np.int64, 0)
     keys32 = keys.view(np.uint32)
-    run(orientation.pack_edges, u.size, u, v, rank, degrees, first32, keys, keys32, sizes)
+    run(orientation.pack_edges, u.size, u, v, rank, first32, keys, keys32, sizes)
+    _empty(u, keys.size, np.uint64)  # meanwhile: memory that stays reserved, first for the sort, then for the columns
     longer, shorter = runtime.reading(sizes)().tolist()
     packed = Keys(keys[:longer]), Keys(keys32[keys32.size - shorter :], 16, first32)
     return [each for each in packed if each.keys.size]
 
 
-def columns_of_keys(sorted_keys, n, clean, degrees):
+def columns_of_keys(sorted_keys, n, clean):
     """`(col_ptr, row_idx, col_of)` of the distinct edges among sorted keys; if `clean`, all keys are distinct edges.
 
-    sorted_keys: Keys, in the order of their columns. degrees: from which repeated edges are taken off.
+    sorted_keys: Keys, in the order of their columns.
     """
-    xp = runtime.arrays_of(degrees)
     cuts = [0, *accumulate(-(-each.keys.size // orientation.PART) for each in sorted_keys)]
-    counts, starts = xp.empty(cuts[-1], np.int64), xp.empty(cuts[-1] + 1, np.int64)
+    counts, starts = (runtime.device_array(size, np.int64) for size in (cuts[-1], cuts[-1] + 1))
     if clean:
         m = 0
         for each, (begin, end) in zip(sorted_keys, pairwise(cuts), strict=True):
-            starts[begin:end] = xp.arange(m, m + each.keys.size, orientation.PART)
+            starts[begin:end] = runtime.arrays_of(starts).arange(m, m + each.keys.size, orientation.PART)
             m += each.keys.size
     else:
         for each, (begin, end) in zip(sorted_keys, pairwise(cuts), strict=True):
             run(orientation.count_new, WARP * (end - begin), each.keys, counts[begin:end])
         scan(counts, starts)
         m = int(starts[-1])
-    row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
+    row_idx, col_of = (runtime.device_array(m, np.int32) for _ in range(2))
+    col_ptr = runtime.device_array(n + 1, np.int64, -1)
     for (keys, bits, first), (begin, end) in zip(sorted_keys, pairwise(cuts), strict=True):
-        args = keys, bits, first, starts[begin : end + 1], row_idx, col_of, col_ptr, degrees
+        args = keys, bits, first, starts[begin : end + 1], row_idx, col_of, col_ptr
         run(orientation.unpack, WARP * (end - begin), *args)
     run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
     return col_ptr, row_idx, col_of

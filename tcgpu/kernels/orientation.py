@@ -5,7 +5,6 @@ columns. Keys have 64 bits, or 32 if both vertices are among the last 2^16; thes
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels.device.shared_memory import clear_counters
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp
 
 # The types of u and v, the ends of the raw edges
@@ -13,7 +12,6 @@ ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64
 KEYS = "uint64[::1]", "uint32[::1]"  # the types of keys
 
 PART = 1024  # sorted keys that a warp takes
-MAX_LAST = 1024  # vertices, the last in degree order
 MOST_THREADS = 1024  # of a block
 EMPTY_BEFORE = 32  # empty columns in front of another, at most, for which the thread of its first edge writes col_ptr
 
@@ -113,15 +111,14 @@ def next_place(kind, counts, starts, sizes):
     return starts[own] + counts[own, warp] + cuda.popc(mask & ((1 << lane) - 1))
 
 
-PACK_TYPES = "int32[::1], int32[::1], int64, uint64[::1], uint32[::1], int64[::1]"
+PACK_TYPES = "int32[::1], int64, uint64[::1], uint32[::1], int64[::1]"
 
 
 @kernel(*(f"void({ends}, {PACK_TYPES})" for ends in ENDS))
-def pack_edges(u, v, rank, degrees, first32, keys, keys32, sizes):
+def pack_edges(u, v, rank, first32, keys, keys32, sizes):
     """A thread per edge that is no loop: append its key, with each vertex v replaced by rank[v] unless `rank` is empty.
 
-    first32: the first vertex of keys of 32 bits. `keys32` is filled from its end. sizes: of both, 0 before. degrees: of
-    the vertices by rank, in which a loop counts twice; it is taken off. Or empty.
+    first32: the first vertex of keys of 32 bits. `keys32` is filled from its end. sizes: of both, 0 before.
     """
     counts, starts = cuda.shared.array((2, MOST_THREADS // WARP), int32), cuda.shared.array(2, int64)
     e = cuda.grid(1)
@@ -134,8 +131,6 @@ def pack_edges(u, v, rank, degrees, first32, keys, keys32, sizes):
             low, high = min(a, b), max(a, b)
             if low != high:
                 kind = int32(low >= first32)
-            elif degrees.size > 0:
-                cuda.atomic.add(degrees, low, -2)
         place = next_place(kind, counts, starts, sizes)
         if kind == 0:
             keys[place] = pack(low, high)
@@ -165,60 +160,34 @@ def count_new(keys, counts):
         part += cuda.gridsize(1) // WARP
 
 
-@cuda.jit(device=True)
-def add_repeat(degrees, repeats, v):
-    """Take an edge off the degree of v; if v is one of the last, it is counted in the block's `repeats` instead."""
-    behind = degrees.size - 1 - int64(v)
-    if behind < MAX_LAST:
-        cuda.atomic.add(repeats, behind, 1)
-    else:
-        cuda.atomic.add(degrees, v, -1)
-
-
-@cuda.jit(device=True)
-def take_off_repeats(degrees, repeats):
-    """Take off the degrees of the MAX_LAST vertices what the block counted."""
-    cuda.syncthreads()
-    for k in range(cuda.threadIdx.x, MAX_LAST, cuda.blockDim.x):
-        if repeats[k] > 0:
-            cuda.atomic.add(degrees, degrees.size - 1 - k, -repeats[k])
-
-
-@kernel(*(f"void({keys}, int64, int64, int64[::1], int32[::1], int32[::1], int64[::1], int32[::1])" for keys in KEYS))
-def unpack(keys, bits, first, starts, row_idx, col_of, col_ptr, degrees):
+@kernel(*(f"void({keys}, int64, int64, int64[::1], int32[::1], int32[::1], int64[::1])" for keys in KEYS))
+def unpack(keys, bits, first, starts, row_idx, col_of, col_ptr):
     """A warp per PART sorted keys: write the edges that occur for the first time, from place starts[part] on.
 
     bits: of half a key; first: the vertex from which on the keys number them. Also written is where their columns
-    begin, and up to EMPTY_BEFORE empty ones before each; the others keep what they have. What an edge that occurred
-    before adds to the degrees, unless there are none, is taken off. Most such edges are between the last vertices in
-    degree order: a block adds these up first.
+    begin, and up to EMPTY_BEFORE empty ones before each; the others keep what they have.
     """
-    repeats = cuda.shared.array(MAX_LAST, int32)
-    clear_counters(repeats, MAX_LAST)
     lane, part = cuda.threadIdx.x & 31, cuda.grid(1) // WARP
     while part < starts.size - 1:
         e, end, place = part * PART + lane, min((part + 1) * PART, keys.size), starts[part]
+        following = keys[min(e, end - 1)]
         while e - lane < end:
+            key, following = following, keys[min(e + WARP, end - 1)]  # which is read while this one is written
             new = e < end and is_new(keys, e)
             mask = cuda.ballot_sync(ALL_LANES, new)
-            if e < end:
-                j, i = first + upper(keys[e], bits), first + lower(keys[e], bits)
-                if new:
-                    at, previous = place + cuda.popc(mask & ((1 << lane) - 1)), first - 1
-                    row_idx[at], col_of[at] = i, j
-                    if e > 0:
-                        previous = first + upper(keys[e - 1], bits)
-                    column = max(previous + 1, j - EMPTY_BEFORE)
-                    while column <= j:
-                        col_ptr[column] = at
-                        column += 1
-                elif degrees.size > 0:
-                    add_repeat(degrees, repeats, j)
-                    add_repeat(degrees, repeats, i)
+            if new:
+                j, i = first + upper(key, bits), first + lower(key, bits)
+                at, previous = place + cuda.popc(mask & ((1 << lane) - 1)), first - 1
+                row_idx[at], col_of[at] = i, j
+                if e > 0:
+                    previous = first + upper(keys[e - 1], bits)
+                column = max(previous + 1, j - EMPTY_BEFORE)
+                while column <= j:
+                    col_ptr[column] = at
+                    column += 1
             place += cuda.popc(mask)
             e += WARP
         part += cuda.gridsize(1) // WARP
-    take_off_repeats(degrees, repeats)
 
 
 # Columns that are short need no keys: rows are put into their columns, and each column is sorted by a thread.

@@ -99,7 +99,7 @@ def own_columns(group, ends, n=None):
     del pieces
     runtime.sort(keys)
     columns = max(0, -(-(n - group.rank) // group.size))
-    return n, *columns_of_keys([Keys(keys)], columns, False, runtime.device_array(0, np.int32))
+    return n, *columns_of_keys([Keys(keys)], columns, False)
 
 
 def _vertices(group, u, v, n):

@@ -8,6 +8,7 @@ import time
 import weakref
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager, nullcontext
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ from thread_group import HostEdges, Meeting, NcclError, ThreadGroup, members
 
 import tcgpu
 from tcgpu import Graph, GraphError, WorkerLost, cpu, generate
+from tcgpu.built_in import NEAR
 from tcgpu.distributed import divided, division, executors, groups
 from tcgpu.distributed.executors import Workers
 from tcgpu.engines import runtime
@@ -26,6 +28,7 @@ from tcgpu.engines.facts import OutOfMemory
 from tcgpu.insight.faults import check_launch
 from tcgpu.kernels import own_columns
 from tcgpu.kernels import run as division_run
+from tcgpu.kernels.adaptive import layout
 
 GRAPHS = small_graphs() | {"R-MAT": generate.rmat(7, 6, seed=2), "cliques": generate.copapers(60, 15)}
 CLASSES = {name: knobs for name, knobs in BY_DEGREE.items() if not {"merge", "long", "short"} & set(knobs)}
@@ -116,23 +119,24 @@ def test_raw_edges_are_freed_before_their_keys_are_sorted(monkeypatch):
     assert freed == [[False, False], [True, True]]  # degrees are sorted first
 
 
-def columns_of(lists, far):
-    """Columns with these lists of far rows, and numbers of quads."""
-    counts = np.array([len(rows) for rows in lists], np.int32), np.array(far, np.int32)
-    quads = np.arange(counts[1].sum(), dtype=np.uint64)
-    return divided.QuadColumns.of_counts(*counts, np.array([row for rows in lists for row in rows], np.int32), quads)
-
-
 @pytest.mark.sim
-def test_parts_of_columns_are_sent():
-    with runtime.using("sim"):
-        columns = columns_of([[3, 5], [], [9], [1, 2, 4], []], [1, 0, 3, 0, 2])
-        parts = [columns.part(begin, end) for begin, end in ((0, 2), (2, 2), (2, 5))]
-        made = divided.QuadColumns.of_counts(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-        assert all(map(np.array_equal, made, columns))
-        assert [each.tolist() for each in columns.part(2, 4)] == [[1, 3], [3, 0], [9, 1, 2, 4], [1, 2, 3]]
-        empty = divided.QuadColumns.of_counts(*columns.part(0, 5)[:2])
-        assert empty.far_rows.size == 6 and not empty.quads.any() and empty.quads.size == 6
+def test_parts_of_columns_are_sent(compiled_kernels):
+    """Their far rows, and the quads of their near rows without those of the far ones in front."""
+    graph, near, of, index = GRAPHS["R-MAT"].ordered("degree"), 40, 3, 1
+    own = graph.col_of % of == index
+    row_idx, col_of, columns = graph.row_idx[own], graph.col_of[own] // of, len(range(index, graph.n, of))
+    member = divided.lay_out(graph.n, of, np.searchsorted(col_of, np.arange(columns + 1)), row_idx, col_of, near=near)
+    first = graph.n - near
+    for begin, end in ((0, columns), (2, 2), (columns // 2, columns - 1)):
+        columns_sent = divided.QuadColumns.of_counts(*member.part(begin, end))
+        rows = [row_idx[col_of == c] for c in range(begin, end)]
+        assert columns_sent.far_rows.tolist() == [i for each in rows for i in each if i < first]
+        assert columns_sent.far_count.tolist() == [np.count_nonzero(each < first) for each in rows]
+        numbers = columns_sent.quads.view(np.uint16)
+        for each, (at, at_end) in zip(rows, pairwise(4 * columns_sent.quad_ptr), strict=True):
+            near_rows = each[each >= first] - (graph.n - 1 - NEAR)
+            padding = -near_rows.size % 4
+            assert numbers[at:at_end].tolist() == [0] * padding + near_rows.tolist()
 
 
 @pytest.mark.sim
@@ -188,16 +192,22 @@ def counted(edges, number, **knobs):
     return triangles(members(number, lambda group: division._count(group, edges, n[0] if n else None, knobs)))
 
 
+@pytest.fixture
+def few_hubs(monkeypatch):
+    """Columns with few hubs are heavy."""
+    monkeypatch.setattr(layout, "FEWEST_HUBS", 2)
+
+
 @pytest.mark.sim
 @pytest.mark.parametrize("name", CLASSES)
-def test_each_class_is_counted_by_two_members(name, compiled_kernels):
+def test_each_class_is_counted_by_two_members(name, compiled_kernels, few_hubs):
     for graph in (GRAPHS["R-MAT"], GRAPHS["cliques"]):
         assert counted(raw(graph), 2, **CLASSES[name]) == cpu.count(graph)
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("number", [1, 3, 4])
-def test_groups_of_other_sizes_count(number, compiled_kernels):
+def test_groups_of_other_sizes_count(number, compiled_kernels, few_hubs):
     knobs = {"near": 40, "hubs": 12, "heavy": 4, "crowd": 9}
     assert counted(raw(GRAPHS["R-MAT"]), number, **knobs) == cpu.count(GRAPHS["R-MAT"])
 
@@ -215,7 +225,7 @@ def test_a_step_has_only_a_part_of_the_graph(compiled_kernels, monkeypatch):
     graph, sizes, make = generate.rmat(8, 8, seed=1), [], divided.far_plan
 
     def far_plan(own, index, begin, columns, **knobs):
-        rows = own.columns.far_rows
+        rows = own.far_rows
         sizes.append(rows.size + columns.far_rows.size * (not np.shares_memory(rows, columns.far_rows)))
         return make(own, index, begin, columns, **knobs)
 
@@ -611,7 +621,7 @@ def test_keys_are_counted_and_scattered_without_faults(number):
 
 
 @pytest.mark.sim
-def test_steps_have_no_faults(monkeypatch):
+def test_steps_have_no_faults(few_hubs, monkeypatch):
     """Of a member of three: each kernel of `divided`, and those of windows as it launches them."""
     graph, (index, of) = GRAPHS["R-MAT"].ordered("degree"), (1, 3)
     own = graph.col_of % of == index
@@ -632,11 +642,11 @@ def test_steps_have_no_faults(monkeypatch):
         counts = [np.ones(len([v for v in range(graph.n - 40, graph.n) if v % of == k]), np.int32) for k in range(of)]
         divided.near_columns(member, counts, np.arange(40, dtype=np.uint64))
         far = member.far_columns(index)
-        plan = divided.far_plan(member, index, 0, divided.QuadColumns.of_counts(*member.columns.part(0, far)))
+        plan = divided.far_plan(member, index, 0, divided.QuadColumns.of_counts(*member.part(0, far)))
         arrays = plan.allocate().arrays
         for step in plan.steps:
             checked(step.kernel, step.values(arrays), step.shared, step.threads)
-    names = {"measure_columns", "lay_out_own", "list_in_edges", "copy_quads", "window_kernel", "far_window_kernel"}
+    names = {"measure_columns", "count_in_edges", "lay_out", "copy_quads", "window_kernel", "far_window_kernel"}
     assert names <= {kernel.__name__ for kernel in seen}
 
 

@@ -1,15 +1,17 @@
 """The arrays that `adaptive` makes on the device before it counts: near numbers, in-edges, tasks, rows of bits.
 
-quads         four near numbers to a uint64, column after column; `near` is the same memory as uint16. A position in
-              `near` is a slot. A column's numbers ascend to the end of its last quad; zeros pad its first quad in front
-quad_ptr      quad_ptr[j] to quad_ptr[j + 1]: the quads of column j
-in_edges      in_ptr[i] to in_end[i]: the in-edges of vertex i, columns j that have row i. Each is stored as the piece
-              of `quads` with all near numbers of column j past i
-far_edges     the same in-edges of the far vertices, as pieces of `row_idx` with all far rows of column j past i; or
-              nothing, if `far_kernel` counts what has a far k
+quads         four numbers of 16 bits to a uint64, column after column; `near` is the same memory as uint16. A position
+              in `near` is a slot. A column's near numbers ascend to the end of its last quad; zeros pad the first of
+              these quads in front. In a large graph the last 16 bits of its far rows come before them, from the
+              beginning of its first quad on; `high` has their first 16 bits in the same slots, and zeros behind them
+quad_ptr      quad_ptr[j] to quad_ptr[j + 1]: the quads of column j. The last quad_count[j] of them have near numbers
+in_edges      in_ptr[i] to in_end[i]: the in-edges of vertex i, columns j that have row i. Each is stored as the quads
+              of column j with its rows past i: where the near ones begin, how many far ones are in front, and how many
+              near ones there are
 columns,      a task is a vertex i and some of its in-edges: columns[task] is the piece of `quads` or `row_idx` with the
-  pieces      near or far rows of column i, pieces[task] the piece of `in_edges` or `far_edges`
-hub_rows      HUB_WORDS uint64 for each hub h: bit k says that hubs h and k > h are neighbours
+  pieces      near or far rows of column i, pieces[task] the piece of `in_edges`
+hub_rows      HUB_WORDS uint64 for each hub, in a large graph for each near vertex v: bit k says that hub k > v is a
+              neighbour
 
 A piece is the offset and length of a part of an array, in a uint64. `pack_piece` makes it, `unpack_piece` reads it.
 
@@ -26,15 +28,17 @@ from tcgpu.built_in import HUBS, NEAR
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import Scan, Sized, launch, orientation
 from tcgpu.kernels.device.search import first_from
-from tcgpu.kernels.device.shared_memory import clear_counters
 from tcgpu.kernels.device.warp import append_lanes
 from tcgpu.kernels.device_graph import DeviceGraph
 
 FIRST_HUB = NEAR + 1 - HUBS  # the near number of the first hub
 HUB_WORDS = HUBS // 64  # words of a hub's row of bits
 HUB_GROUP = 2048  # hubs: 32 lanes with a 64-bit word each
+FEWEST_HUBS = 48  # of a group in a column, where all near vertices have rows of bits
 LENGTH_BITS = 24  # of a piece; the higher bits are its offset
 MAX_TASK_IN_EDGES = 8192
+MOST_BLOCKS = 1 << 24  # of a launch whose threads take an element each, so that in-edges are listed in order
+MOST_FAR = 4 * ((1 << 16) - 1)  # far rows of a column in quads: an in-edge has 16 bits for their number
 SIZED_FROM = 1 << 25  # nonzeros from which on quads, in-edges and tasks get no more memory than they need
 
 
@@ -52,15 +56,42 @@ def unpack_piece(piece):
 
 
 @cuda.jit(device=True)
+def pack_in_edge(begin, far, near):
+    """The in-edge that is `near` quads of near rows, from quad `begin` on, and in front of them `far` of far rows."""
+    return uint64((int64(begin) << 32) | (int64(far) << 16) | int64(near))
+
+
+@cuda.jit(device=True)
+def far_part(in_edge):
+    """Where the quads of an in-edge's far rows begin and end."""
+    end = uint32(in_edge >> 32)
+    return end - (uint32(in_edge) >> 16), end
+
+
+@cuda.jit(device=True)
+def near_part(in_edge):
+    """Where the quads of an in-edge's near rows begin and end."""
+    begin = uint32(in_edge >> 32)
+    return begin, begin + (uint32(in_edge) & 0xFFFF)
+
+
+@cuda.jit(device=True)
+def quads_of(numbers):
+    """How many quads so many numbers take."""
+    return (numbers + 3) >> 2
+
+
+@cuda.jit(device=True)
 def slots(begin, end):
     """Where the slots of quads begin..end - 1 begin and end. There may be more slots than 32 bits can number."""
     return 4 * uint64(begin), 4 * uint64(end)
 
 
 @cuda.jit(device=True)
-def column_slots(quad_ptr, j):
-    """Where the slots of column j, zeros included, begin and end."""
-    return slots(quad_ptr[j], quad_ptr[j + 1])
+def near_slots(quad_ptr, quad_count, j):
+    """Where the slots of column j's near numbers, the zeros in front of them included, begin and end."""
+    end = quad_ptr[j + 1]
+    return slots(end - quad_count[j], end)
 
 
 @cuda.jit(device=True)
@@ -88,119 +119,144 @@ def in_share(number, index, of):
     return uint32(number) % uint32(of) == index
 
 
-@kernel("void(int64[::1], int32[::1], int64, int64, int64, int64, int32[::1], int32[::1], int32[::1], int64[::1])")
-def measure_columns(
-    col_ptr, row_idx, first_near, heavy_quads, index, of, far_count, quad_count, heavy_columns, list_size
-):  # fmt: skip
-    """A thread per column: count its far rows and the quads of its near rows; list it if it is heavy.
+@cuda.jit(device=True)
+def hubs_to_count(row_idx, begin, end, n, first_hub, least):
+    """How many of the last rows of a column, row_idx[begin:end], are hubs that `hub_kernel` counts: those of the last
+    group, and of each group in front of these while it has `least` rows."""
+    first, group = end, int64(n)
+    while group > first_hub:
+        group = max(int64(first_hub), group - HUB_GROUP)
+        before = first_from(row_idx, begin, first, group)
+        if first - before < least:
+            break
+        first = before
+    return end - first
 
-    The last columns, which have most work, are listed first. The list contains only the columns of share `index`.
+
+@kernel(
+    "void(int64, int64[::1], int32[::1], int64, int64, int64, int64, int64, int64, int64, int32[::1], int32[::1],"
+    " int32[::1], int32[::1], int32[::1], int64[::1])"
+)
+def measure_columns(
+    n, col_ptr, row_idx, first_near, first_hub, heavy_quads, least, has_far, index, of, far_count, hub_count,
+    quad_count, all_quads, heavy_columns, list_size,
+):  # fmt: skip
+    """A thread per column: count its far rows, the hubs that `hub_kernel` counts if it is heavy, the quads of its near
+    rows, and all, with those of far rows (has_far: 0 or 1). List it if it has such hubs and is in share `index`.
+
+    n: of the graph. The last columns, which have most work, are listed first.
     """
     lane = cuda.threadIdx.x & 31
-    n = col_ptr.size - 1
+    columns = col_ptr.size - 1
     place = cuda.grid(1)
-    while place - lane < n:  # whole warps
-        j = n - 1 - place
-        far = quads = int64(0)
+    while place - lane < columns:  # whole warps
+        j = columns - 1 - place
+        hubs = int64(0)
         if j >= 0:
             begin, end = col_ptr[j], col_ptr[j + 1]
             far = first_from(row_idx, begin, end, first_near) - begin
-            quads = (end - begin - far + 3) >> 2
-            far_count[j], quad_count[j] = far, quads
+            if (end - begin - far + 3) >> 2 > heavy_quads:
+                hubs = hubs_to_count(row_idx, begin + far, end, n, first_hub, least)
+            quads = quads_of(end - begin - far - hubs) + quads_of(hubs)
+            far_count[j], hub_count[j], quad_count[j] = far, hubs, quads
+            all_quads[j] = quads + has_far * quads_of(far)
         own = in_share(place, index, of)
-        append_lanes(own and quads > heavy_quads, j, heavy_columns, list_size, 0)
+        append_lanes(own and hubs > 0, j, heavy_columns, list_size, 0)
         place += cuda.gridsize(1)
 
 
 @kernel("void(int32[::1], int64[::1], int32[::1])")
-def count_in_edges(degrees, col_ptr, in_count):
-    """A thread per vertex: how many in-edges it has, its degree less its own column's length."""
+def count_by_degrees(degrees, col_ptr, in_count):
+    """A thread per vertex: how many in-edges it has at most, its degree less its own column's length."""
     for v in range(cuda.grid(1), in_count.size, cuda.gridsize(1)):
         in_count[v] = degrees[v] - int32(col_ptr[v + 1] - col_ptr[v])
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int32[::1])")
-def leave_out_hub_pairs(col_ptr, row_idx, quad_count, first_hub, heavy_quads, in_count):
-    """A warp per column: if it is heavy, take one off the in-edges of each of its rows that is a hub: `hub_kernel`
-    counts these."""
-    left_out = cuda.shared.array(HUBS, int32)
-    clear_counters(left_out, HUBS)
-    lane, j = cuda.threadIdx.x & 31, quad_count.size - 1 - (cuda.grid(1) >> 5)
-    while j >= 0:
-        if quad_count[j] > heavy_quads:
-            p = col_ptr[j + 1] - 1 - lane
-            while p >= col_ptr[j] and row_idx[p] >= first_hub:  # the last rows of the column
-                cuda.atomic.add(left_out, row_idx[p] - first_hub, 1)
-                p -= 32
-        j -= cuda.gridsize(1) >> 5
-    cuda.syncthreads()
-    hub = int64(cuda.threadIdx.x)
-    while first_hub + hub < in_count.size:
-        if left_out[hub] > 0:
-            cuda.atomic.add(in_count, first_hub + hub, -left_out[hub])
-        hub += cuda.blockDim.x
+@cuda.jit(device=True)
+def list_of(i, of, stride, first_near):
+    """The number of the list with the in-edges of vertex i: i, or if stride > 0 that of columns that are divided among
+    `of` workers, as in `distributed.divided.Own`."""
+    if stride == 0:
+        return int64(i)
+    return of * stride + i - first_near if i >= first_near else (i % of) * stride + i // of
 
 
 @cuda.jit(device=True)
-def slot_of_nonzero(col_ptr, quad_ptr, e, j):
-    """The slot of nonzero e of column j, whose row is near."""
-    return 4 * int64(quad_ptr[j + 1]) - (col_ptr[j + 1] - e)
+def may_be_in_edge(e, i, j, col_ptr, hub_count, index, of):
+    """Whether vertex i is in this share, and not one of column j's hubs that `hub_kernel` counts."""
+    return (of == 1 or in_share(i, index, of)) and e < col_ptr[j + 1] - hub_count[j]
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int32[::1])")
+def count_in_edges(col_ptr, row_idx, col_of, hub_count, first_near, index, of, members, stride, in_count):
+    """A thread per nonzero (i, j) that may be an in-edge of i: count it in i's list."""
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
+        i = row_idx[e]
+        if may_be_in_edge(e, i, col_of[e], col_ptr, hub_count, index, of):
+            cuda.atomic.add(in_count, list_of(i, members, stride, first_near), 1)
 
 
 @cuda.jit(device=True)
-def lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, first_hub, heavy_quads, near):
-    """Write i's near number, if it has one, to column j's quads. Returns (begin, end, is_in_edge).
+def slot_of_nonzero(e, end, quads_end, hubs):
+    """The slot of nonzero e, whose row is near: column j ends before nonzero `end` and quad `quads_end`. Its last
+    `hubs` rows begin a quad if they are those that `hub_kernel` counts."""
+    if e < end - hubs:
+        return 4 * (quads_end - quads_of(hubs)) - (end - hubs - e)
+    return 4 * quads_end - (end - e)
 
-    Quads begin to end - 1 have all near numbers of column j past i. They make an in-edge of i unless there are none, or
-    `hub_kernel` counts them (i a hub, j heavy).
-    """
-    begin, end = int64(quad_ptr[j]), int64(quad_ptr[j + 1])
-    by_hubs = i >= first_hub and end - begin > heavy_quads
+
+@cuda.jit(device=True)
+def lay_out_nonzero(
+    e, i, j, n, col_ptr, far_count, hub_count, quad_ptr, first_near, first_row, has_far, near, high
+):  # fmt: skip
+    """Write row i of column j, nonzero e, to the column's quads. Returns those of its rows past i, without hubs that
+    `hub_kernel` counts: (begin of the near ones, number of far ones, number of near ones)."""
+    end, far_quads = int64(quad_ptr[j + 1]), int64(0)
     if i >= first_near:
-        slot = slot_of_nonzero(col_ptr, quad_ptr, e, j)
-        near[slot] = i - (col_ptr.size - 2 - NEAR)
+        hubs = int64(hub_count[j])
+        slot = slot_of_nonzero(e, col_ptr[j + 1], end, hubs)
+        near[slot] = i - (n - 1 - NEAR)
+        if i >= first_row:
+            end -= quads_of(hubs)
         begin = (slot + 1) >> 2
-    return begin, end, begin < end and not by_hubs
-
-
-@cuda.jit(device=True)
-def add_in_edge(e, i, j, begin, end, is_in_edge, col_ptr, far_count, in_end, in_edges, far_edges):
-    """Add nonzero e = (i, j) to the in-edges of i: quads begin to end - 1, if they make one; and the far rows of column
-    j past i, if there are any and `far_edges` is not empty."""
-    far_rows = int64(0)
-    if far_edges.size > 0:
-        far_rows = max(far_rows, col_ptr[j] + far_count[j] - (e + 1))
-    if is_in_edge or far_rows > 0:
-        at = cuda.atomic.add(in_end, i, 1)
-        in_edges[at] = pack_piece(begin, end - begin)
-        if at < far_edges.size:
-            far_edges[at] = pack_piece(e + 1, far_rows)
+        return begin, far_quads, max(end - begin, far_quads)
+    far_end = int64(quad_ptr[j])
+    if has_far:
+        slot = 4 * far_end + (e - col_ptr[j])
+        near[slot], high[slot] = i & 0xFFFF, i >> 16
+        far_end += quads_of(far_count[j])
+        if e + 1 < col_ptr[j] + far_count[j]:
+            far_quads = far_end - ((slot + 1) >> 2)
+    return far_end, far_quads, end - far_end
 
 
 @kernel(
-    "void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int64[::1],"
-    " uint16[::1], uint64[::1], uint64[::1])"
+    "void(int64, int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64,"
+    " int64, int64, int64, uint32[::1], uint16[::1], uint16[::1], uint64[::1])"
 )
 def lay_out(
-    col_ptr, row_idx, col_of, far_count, quad_ptr, first_near, first_hub, heavy_quads, index, of, in_end, near,
-    in_edges, far_edges,
+    n, col_ptr, row_idx, col_of, far_count, hub_count, quad_ptr, first_near, first_row, has_far, index, of, members,
+    stride, in_end, near, high, in_edges,
 ):  # fmt: skip
-    """A thread per nonzero (i, j): write i's near number to column j's quads, and column j to the in-edges of i.
+    """A thread per nonzero (i, j): write row i to column j's quads, and column j to the in-edges of i.
 
-    Only in-edges of this share's vertices i. in_end[i] is the position of i's next in-edge.
+    n: of the graph. Only in-edges of this share's vertices i. in_end: the position of the next in-edge of each list.
     """
     for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, j = row_idx[e], col_of[e]
-        begin, end, is_in_edge = lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, first_hub, heavy_quads, near)
-        if in_share(i, index, of):
-            add_in_edge(e, i, j, begin, end, is_in_edge, col_ptr, far_count, in_end, in_edges, far_edges)
+        begin, far_quads, near_quads = lay_out_nonzero(
+            e, i, j, n, col_ptr, far_count, hub_count, quad_ptr, first_near, first_row, has_far, near, high
+        )
+        if far_quads + near_quads > 0 and may_be_in_edge(e, i, j, col_ptr, hub_count, index, of):
+            at = cuda.atomic.add(in_end, list_of(i, members, stride, first_near), 1)
+            in_edges[at] = pack_in_edge(begin, far_quads, near_quads)
 
 
-@kernel("void(int64[::1], int64[::1], int32[::1], int64, int64, int32[::1])")
+@kernel("void(int64[::1], uint32[::1], int32[::1], int64, int64, int32[::1])")
 def count_tasks(in_ptr, in_end, lengths, fewest, fewer, tasks):
     """A thread per vertex i: how many tasks it has if lengths[i] > 0 and fewest <= in-edges < fewer."""
     for i in range(cuda.grid(1), tasks.size, cuda.gridsize(1)):
-        in_edges = in_end[i] - in_ptr[i]
+        in_edges = int64(in_end[i]) - in_ptr[i]
         made = int64(0)
         if fewest <= in_edges < fewer and lengths[i] > 0:
             made = (in_edges + MAX_TASK_IN_EDGES - 1) // MAX_TASK_IN_EDGES
@@ -214,7 +270,7 @@ def measure_lengths(col_ptr, lengths):
         lengths[j] = col_ptr[j + 1] - col_ptr[j]
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64[::1], uint64[::1])")
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, uint32[::1], uint64[::1])")
 def list_in_edges(col_ptr, row_idx, col_of, last, in_end, in_edges):
     """A thread per nonzero (i, j) with j before `last`: add the piece of `row_idx` with the rows of column j past i to
     the in-edges of i, if there are any."""
@@ -228,35 +284,40 @@ def list_in_edges(col_ptr, row_idx, col_of, last, in_end, in_edges):
 TASK_TYPES = "int32[::1], int32[::1], uint64[::1], uint64[::1]"
 
 
-@kernel(*(f"void(int64[::1], int64[::1], {begins}, {TASK_TYPES})" for begins in ("int32[::1]", "int64[::1]")))
-def fill_tasks(in_ptr, in_end, begins, lengths, task_ptr, columns, pieces):
-    """A thread per vertex i: write its tasks. begins, lengths: the piece that is column i."""
+@kernel(*(f"void(int64[::1], uint32[::1], {begins}, int64, {TASK_TYPES})" for begins in ("int32[::1]", "int64[::1]")))
+def fill_tasks(in_ptr, in_end, begins, behind, lengths, task_ptr, columns, pieces):
+    """A thread per vertex i: write its tasks. The piece that is column i has lengths[i] elements, from begins[i] on, or
+    (behind: 0 or 1) up to begins[i + 1]."""
     for i in range(cuda.grid(1), task_ptr.size - 1, cuda.gridsize(1)):
         first = in_ptr[i]
         for task in range(task_ptr[i], task_ptr[i + 1]):
-            columns[task] = pack_piece(begins[i], lengths[i])
-            pieces[task] = pack_piece(first, min(MAX_TASK_IN_EDGES, in_end[i] - first))
+            columns[task] = pack_piece(begins[i + behind] - behind * lengths[i], lengths[i])
+            pieces[task] = pack_piece(first, min(MAX_TASK_IN_EDGES, int64(in_end[i]) - first))
             first += MAX_TASK_IN_EDGES
 
 
-@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
-def fill_hub_rows(near, quad_ptr, hubs, hub_rows32, queue):
-    """A warp per hub h: set bit k of row h for each hub k > h that is a neighbour. Sets the queue to 0."""
+@kernel("void(uint16[::1], int32[::1], int32[::1], int64, int64, uint32[::1], int64[::1])")
+def fill_hub_rows(near, quad_ptr, quad_count, rows, first_number, hub_rows32, queue):
+    """A warp per vertex of the last `rows` ones: set bit k of its row for each hub k that is in its column. Sets the
+    queue to 0.
+
+    first_number: the near number of the vertex that has the first row.
+    """
     thread, lane = cuda.grid(1), cuda.threadIdx.x & 31
     if thread == 0:
         queue[0] = 0
     n = quad_ptr.size - 1
-    h, first = HUBS - 1 - (thread >> 5), HUBS - min(hubs, n)
-    while h >= first:
-        v = n - HUBS + h
-        p, end = column_slots(quad_ptr, v)
+    v = n - 1 - (thread >> 5)
+    while v >= max(int64(0), n - rows):
+        row = HUB_WORDS * (v - (n - 1 - NEAR) - first_number)
+        p, end = near_slots(quad_ptr, quad_count, v)
         p += lane
         while p < end:
             k = int64(near[p]) - FIRST_HUB
             if k >= 0:
-                cuda.atomic.or_(hub_rows32, 2 * HUB_WORDS * h + (k >> 5), 1 << (k & 31))
+                cuda.atomic.or_(hub_rows32, 2 * row + (k >> 5), 1 << (k & 31))
             p += 32
-        h -= cuda.gridsize(1) >> 5
+        v -= cuda.gridsize(1) >> 5
 
 
 # ------------------------------------------------------------------------------- what plans launch and create for these
@@ -267,9 +328,9 @@ def columns_of(graph):
     return {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
 
 
-def most_quads(graph):
-    """The most quads that the near numbers of a graph can need."""
-    return graph.m // 4 + min(graph.n, graph.m) + 1
+def most_quads(graph, parts=1):
+    """The most quads that the numbers of a graph can need, if each column has so many parts that begin a quad."""
+    return graph.m // 4 + parts * min(graph.n, graph.m) + 1
 
 
 class SetUp(NamedTuple):
@@ -283,65 +344,57 @@ class SetUp(NamedTuple):
 def room_for_in_edges(graph):
     """The SetUp that counts each vertex' in-edges, and has memory for them."""
     n, m, copied = graph.n, graph.m, columns_of(graph)
-    counting = launch(orientation.count_rows, m, 256, counts="in_count")
+    counting, most = launch(orientation.count_rows, m, 256, counts="in_count"), m
     if isinstance(graph, DeviceGraph) and graph.degrees is not None:
         copied["degrees"] = graph.degrees
-        counting = launch(count_in_edges, n, 256)
+        counting, most = launch(count_by_degrees, n, 256), graph.most_in_edges
     created = {
         "in_count": (n, np.int32, 0),
         "in_ptr": (n + 1, np.int64, None),
-        "in_end": (n + 1, np.int64, None),
-        "in_edges": (m, np.uint64, None),
+        "in_end": (n + 1, np.uint32, None),
+        "in_edges": (most, np.uint64, None),
     }
     return SetUp(copied, created, [counting, Scan("in_count", "in_ptr", "in_end")])
 
 
-def in_edges_by_degree(graph, first_near, heavy_quads, share=(0, 1)):
-    """The SetUp before `lay_out` fills quads and in-edges: the list of heavy columns, and memory for the rest."""
+def in_edges_by_degree(graph, cuts, has_far, sized):
+    """The SetUp that fills quads and in-edges, and lists heavy columns. cuts: what its kernels take of the knobs.
+
+    sized: there is no more memory for quads and in-edges than they need: none for the in-edges that `hub_kernel`
+    counts. The host waits for it.
+    """
     n, m = graph.n, graph.m
-    counted = room_for_in_edges(graph)
+    copied, room, (counting, starts) = room_for_in_edges(graph)
+    cuts = {**cuts, "n": n, "has_far": int(has_far), "members": 1, "stride": 0}
+    if "degrees" not in copied:
+        counting = launch(count_in_edges, m, 256, MOST_BLOCKS, **cuts)
+    most_heavy = min(n, m // (4 * cuts["heavy_quads"] + 1))
     created = {
         "far_count": (n, np.int32, None),
+        "hub_count": (n, np.int32, None),
         "quad_count": (n, np.int32, None),
+        "all_quads": (n, np.int32, None),
         "quad_ptr": (n + 1, np.int32, None),
-        "heavy_columns": (min(n, m // (4 * heavy_quads + 1)), np.int32, None),
+        "heavy_columns": (most_heavy, np.int32, None),
         "list_size": (1, np.int64, 0),
-        "quads": (most_quads(graph), np.uint64, 0),
-        **counted.created,
+        "quads": (most_quads(graph) + most_heavy, np.uint64, 0),
+        "high": (0, np.uint16, None),
+        **room,
     }
-    known = {"first_near": first_near, "heavy_quads": heavy_quads, "index": share[0], "of": share[1]}
-    setup = [
-        launch(measure_columns, n, 256, **known),
-        Scan("quad_count", "quad_ptr"),
-        *counted.setup,
-    ]
-    return SetUp(counted.copied, created, setup)
+    measuring = launch(measure_columns, n, 256, MOST_BLOCKS, **cuts)
+    setup = [measuring, Scan("all_quads", "quad_ptr"), counting, starts]
+    if sized:
+        del created["quads"], created["in_edges"]
+        # the longest first: it gets the memory of what the graph was made of
+        setup += [Sized("in_edges", "in_ptr", np.uint64), Sized("quads", "quad_ptr", np.uint64, 0, ("near", np.uint16))]
+    if has_far:
+        del created["high"]
+        setup += [Sized("high_quads", "quad_ptr", np.uint64, 0, ("high", np.uint16))]
+    return SetUp(copied, created, [*setup, launch(lay_out, m, 256, MOST_BLOCKS, **cuts)])
 
 
-def without_hub_pairs(made, n, first_hub, heavy_quads):
-    """The SetUp of `in_edges_by_degree` with no more memory for quads and in-edges than there are: none for the
-    in-edges that `hub_kernel` counts. It takes a kernel more, and the host waits."""
-    *before, starts = made.setup
-    setup = [
-        *before,
-        launch(leave_out_hub_pairs, 32 * n, 256, first_hub=first_hub, heavy_quads=heavy_quads),
-        starts,
-        Sized("quads", "quad_ptr", np.uint64, 0, ("near", np.uint16)),
-        Sized("in_edges", "in_ptr", np.uint64),
-    ]
-    created = {name: array for name, array in made.created.items() if name not in ("quads", "in_edges")}
-    return SetUp(made.copied, created, setup)
-
-
-def far_edges_bytes(graph, near):
-    """What a plan takes that lists far in-edges, whose number is estimated from a sample, at most: for an in-edge and
-    its near row, or with a far one; for a vertex, and the tasks and padding of a column."""
-    of_far = 64 * int((graph.row_idx[::64] < graph.n - near).sum())
-    return 10 * graph.m + 6 * of_far + 48 * graph.n + 38 * int((graph.col_ptr[1:] > graph.col_ptr[:-1]).sum())
-
-
-NEAR_ROWS = {"begins": "quad_ptr", "lengths": "quad_count"}  # the pieces of columns i in their tasks
-FAR_ROWS = {"begins": "col_ptr", "lengths": "far_count"}
+NEAR_ROWS = {"begins": "quad_ptr", "behind": 1, "lengths": "quad_count"}  # the pieces of columns i in their tasks
+FAR_ROWS = {"begins": "col_ptr", "behind": 0, "lengths": "far_count"}
 
 
 def tasks_by_in_edges(kind, n, in_edges, fewest, fewer, sized=False, rows=NEAR_ROWS):

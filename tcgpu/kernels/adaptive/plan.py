@@ -6,16 +6,16 @@ from tcgpu.built_in import CROWD, HEAVY, HUBS, LONG, NEAR, NEVER, SHORT, planner
 from tcgpu.engines import runtime
 from tcgpu.gpu_costs import FEW_RAW, SMALL
 from tcgpu.graph import edge_arrays, known_count
-from tcgpu.kernels import Plan, Sized, check_positions, check_share, device_graph, launch, simulated
+from tcgpu.kernels import Plan, check_positions, check_share, device_graph, launch, simulated
 from tcgpu.kernels.adaptive import dense, edge_table, far, layout, look_ups, merging, tables, windows
 from tcgpu.kernels.adaptive.bit_rows import by_rows, fill_local_rows, local_kernel, local_words
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
-from tcgpu.kernels.adaptive.layout import HUB_WORDS
+from tcgpu.kernels.adaptive.layout import FIRST_HUB, HUB_WORDS
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.order_costs import MAY_SEARCH
 
 MAX_QUADS = 2**31 - 1  # that quad_ptr can number: graphs that may have more are merged
-FAR_EDGES_FROM = 1 << 28  # nonzeros from which on listing far in-edges pays
+FAR_EDGES_FROM = 1 << 27  # nonzeros from which on it pays to list far rows with the in-edges
 LONG_PIECES_FROM = 1 << 27  # nonzeros from which on in-edges are so long that 16 threads share one in crowd_kernel
 CLASSES = NEAR, HUBS, HEAVY, CROWD  # the defaults of four knobs: only with these may merging replace them,
 USUAL = *CLASSES, SHORT, LONG, None, None, (0, 1)  # and only with those of all may rows of bits
@@ -73,10 +73,11 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
         return _merged(graph, short, long, local_words(graph, share) if words is None else words, share)
     if merge is None:
         merge = (near, hubs, heavy, crowd) == CLASSES and isinstance(graph, DeviceGraph) and graph.order_costs.merges()
-    too_long = graph.n >> layout.LENGTH_BITS and graph.max_column >> layout.LENGTH_BITS  # for a piece, by bad estimates
-    if merge or too_long or layout.most_quads(graph) > MAX_QUADS:
+    has_far = graph.m >= FAR_EDGES_FROM
+    too_long = has_far and graph.max_column > layout.MOST_FAR  # by bad estimates
+    if merge or too_long or layout.most_quads(graph, 3) > MAX_QUADS:
         return _merged(graph, short, long, 0, share)
-    return _by_classes(graph, near, min(hubs, near), heavy // 4, crowd, share)
+    return _by_classes(graph, near, min(hubs, near), heavy // 4, crowd, share, has_far)
 
 
 def _merged(graph, short, long, words, share):
@@ -115,42 +116,33 @@ def _merged(graph, short, long, words, share):
     )
 
 
-def _by_classes(graph, near, hubs, heavy_quads, crowd, share):
+def _by_classes(graph, near, hubs, heavy_quads, crowd, share, has_far):
     n, m = graph.n, graph.m
-    of_share, sized = {"index": share[0], "of": share[1]}, m >= layout.SIZED_FROM
-    cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy_quads}
-    made = layout.in_edges_by_degree(graph, n - near, heavy_quads, share)
-    if sized:
-        made = layout.without_hub_pairs(made, n, n - hubs, heavy_quads)
+    sized = has_far or m >= layout.SIZED_FROM
+    rows, first_number, most_rows, least = hubs, FIRST_HUB, HUBS, 0  # of bits
+    if has_far:
+        rows, first_number, most_rows, least = near, 0, NEAR + 1, layout.FEWEST_HUBS
+    cuts = {"first_near": n - near, "first_hub": n - hubs, "first_row": n - rows, "heavy_quads": heavy_quads}
+    cuts |= {"least": least, "index": share[0], "of": share[1]}
+    made = layout.in_edges_by_degree(graph, cuts, has_far, sized)
     tasks, of_near = near_windows(n, m, crowd, sized)
-    if m >= FAR_EDGES_FROM and runtime.fits(layout.far_edges_bytes(graph, near)):
-        made.setup.append(Sized("far_edges", "in_ptr", np.uint64, at=max(0, n - near)))
-        far_tasks, of_far = far_windows(n, "row_idx")
-        tasks += far_tasks
-    else:
-        made.created["far_edges"] = (0, np.uint64, None)
-        of_far = [launch(far.far_kernel, m, 64, 16384, **of_share)]
+    merges = [launch(far.far_kernel, m, 64, 16384, **cuts)]
+    far_tasks, of_far = far_windows(n, "row_idx") if has_far else ([], merges)
+    tasks += far_tasks
     return Plan(
         method="adaptive",
         copied=made.copied,
         created={
             **made.created,
             **{name: array for kind in tasks for name, array in kind.created.items()},
-            "hub_rows": (HUBS * HUB_WORDS, np.uint64, 0),
+            "hub_rows": (most_rows * HUB_WORDS, np.uint64, 0),
             "queue": (1, np.int64, None),
         },
-        views={
-            "hub_rows32": ("hub_rows", np.uint32),
-            **({} if sized else {"near": ("quads", np.uint16)}),
-        },
-        setup=[
-            *made.setup,
-            launch(layout.lay_out, m, 256, **cuts, **of_share),
-            *(step for kind in tasks for step in kind.setup),
-        ],
+        views={"hub_rows32": ("hub_rows", np.uint32), **({} if sized else {"near": ("quads", np.uint16)})},
+        setup=[*made.setup, *(step for kind in tasks for step in kind.setup)],
         steps=[
-            launch(layout.fill_hub_rows, 32 * min(hubs, n), 256, hubs=hubs),
-            launch(hub_kernel, 32 * n, 128, 4224, HUB_BYTES, first_hub=NEAR + 1 - hubs),
+            launch(layout.fill_hub_rows, 32 * min(rows, n), 256, rows=rows, first_number=first_number),
+            launch(hub_kernel, 32 * n, 128, 4224, HUB_BYTES, first_number=first_number),
             *of_near,
             *of_far,
         ],
@@ -158,10 +150,10 @@ def _by_classes(graph, near, hubs, heavy_quads, crowd, share):
     )
 
 
-def near_windows(n, in_edges, crowd, sized, step=1):
+def near_windows(n, in_edges, crowd, sized):
     """(Layouts of the tasks, launches) that look up near rows: windows of n vertices with at most `in_edges` in-edges.
 
-    crowd: a knob. sized: as in `layout.tasks_by_in_edges`. step: as in `window_kernel`.
+    crowd: a knob. sized: as in `layout.tasks_by_in_edges`.
     """
     if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
         crowd = NEVER
@@ -170,20 +162,19 @@ def near_windows(n, in_edges, crowd, sized, step=1):
         tasks.append(layout.tasks_by_in_edges("crowd", n, in_edges, crowd, NEVER, sized))
         shape = 640 * (in_edges // crowd), 640, 396, windows.CROWD_BYTES
         lanes = 16 if in_edges >= LONG_PIECES_FROM else 8
-        launches = [launch(windows.crowd_kernel, *shape, step=step, lanes=lanes, **layout.task_arrays("crowd"))]
+        launches = [launch(windows.crowd_kernel, *shape, lanes=lanes, **layout.task_arrays("crowd"))]
     shape = 96 * n, 96, 11088, windows.WINDOW_BYTES
-    given = {"step": step, "lanes": 8, **layout.task_arrays("window")}
+    given = {"lanes": 8, **layout.task_arrays("window")}
     return tasks, [*launches, launch(windows.window_kernel, *shape, **given)]
 
 
-def far_windows(n, column_rows, step=1):
-    """(Layouts of the tasks, launches) that look up far rows: windows of n vertices. column_rows, step:
-    see `tables.look_up_tasks`."""
+def far_windows(n, column_rows):
+    """(Layouts of the tasks, launches) that look up far rows: windows of n vertices. column_rows: see
+    `far.far_window_kernel`."""
     tasks, launches = [], []
     for fewest, fewer, threads, rows, lanes in far.FAR_WINDOWS:
-        kind, shared = f"far{fewest}", tables.ROW_BYTES * rows
+        kind, shared = f"far{fewest}", tables.table_bytes(rows, 1)
         tasks.append(layout.tasks_by_in_edges(kind, n, 0, fewest, fewer, True, layout.FAR_ROWS))
-        given = {"column_rows": column_rows, "step": step, "table_rows": rows, "lanes": lanes}
-        given |= layout.task_arrays(kind)
-        launches.append(launch(tables.far_window_kernel, threads * n, threads, 33792, shared, **given))
+        given = {"column_rows": column_rows, "table_rows": rows, "lanes": lanes} | layout.task_arrays(kind)
+        launches.append(launch(far.far_window_kernel, threads * n, threads, 1 << 17, shared, **given))
     return tasks, launches

@@ -244,13 +244,13 @@ def merge_columns_tally(col_ptr, row_idx, sums, corners):
             cuda.atomic.add(sums, j, 2 * of_column)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64[::1], int64[::1], int64, int64, int32[::1])")
+@kernel("void(int64[::1], int32[::1], int32[::1], int64[::1], uint32[::1], int64, int64, int32[::1])")
 def merge_few_tally(col_ptr, row_idx, col_of, in_ptr, in_end, fewer, last, support):
     """The same of edges (i, j) with j before `last` and with fewer than `fewer` in-edges of i: a thread per edge."""
     tally = Tally(row_idx, row_idx, False, support)
     for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, j = row_idx[e], col_of[e]
-        if j < last and in_end[i] - in_ptr[i] < fewer:
+        if j < last and int64(in_end[i]) - in_ptr[i] < fewer:
             found = merge(tally, ranges_to_merge(col_ptr, e, i, j), False)
             add_found(tally, e, i, j, found, False)
 

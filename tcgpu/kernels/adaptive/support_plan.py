@@ -98,7 +98,7 @@ def _merged(graph, long, words):
 def _by_classes(graph, hubs):
     n, m = graph.n, graph.m
     first = max(0, n - hubs)
-    made, of_columns = layout.room_for_in_edges(graph), {"begins": "col_ptr", "lengths": "lengths"}
+    made, of_columns = layout.room_for_in_edges(graph), layout.FAR_ROWS | {"lengths": "lengths"}
     tasks = layout.tasks_by_in_edges("table", n, m, MANY, NO_LIMIT, rows=of_columns)
     stride, of_core = (n - first + 63) // 64, []
     if hubs and m:
@@ -107,7 +107,7 @@ def _by_classes(graph, hubs):
             bit_rows.by_rows(bit_rows.and_tally, m, m, stride, first=first, words=0),
         ]
     given = {"table_rows": TABLE_ROWS, "lanes": LANES} | layout.task_arrays("table")
-    shared = tables.COUNTED_ROW_BYTES * TABLE_ROWS
+    shared = tables.table_bytes(TABLE_ROWS, 2)
     return ArrayPlan(
         method="adaptive",
         copied=made.copied,

@@ -8,7 +8,7 @@ the kernel masks no number and a look-up has no branch.
 
 from tcgpu.built_in import NEAR
 from tcgpu.engines.runtime import cuda, int64, kernel, uint8, uint32, uint64
-from tcgpu.kernels.adaptive.layout import near_number, slots, unpack_piece, unpack_quad
+from tcgpu.kernels.adaptive.layout import near_number, near_part, slots, unpack_piece, unpack_quad
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.shared_memory import clear_counters
 
@@ -39,14 +39,14 @@ def bytes_set(present, quad):
 
 
 @cuda.jit(device=True)
-def look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, bits, present, by_bytes):
+def look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, lanes, bits, present, by_bytes):
     """A block per task: it writes column i as bits, or `by_bytes`, to memory that is 0. The last tasks, which have most
     work, come first.
 
-    Every `step`-th element of `in_edges` is one. `lanes` threads share an in-edge. If it were a constant, the compiler
-    would unroll the loop over quads, which mostly has one iteration. Returns how many rows this thread finds.
+    `lanes` threads share an in-edge. If it were a constant, the compiler would unroll the loop over quads, which mostly
+    has one iteration. Returns how many rows this thread finds.
     """
-    thread, threads, lanes, step = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes), uint64(step)
+    thread, threads, lanes = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes)
     count = int64(0)
     task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
     while task >= 0:
@@ -62,15 +62,15 @@ def look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes,
         at, at_end = unpack_piece(pieces[task])
         at, piece = at + thread // lanes, uint64(0)
         if at < at_end:
-            piece = in_edges[step * at]
+            piece = in_edges[at]
         cuda.syncthreads()
         found = uint32(0)
         while at < at_end:
-            q, q_end = unpack_piece(piece)
+            q, q_end = near_part(piece)
             q += thread % lanes
             at += threads // lanes
             if at < at_end:
-                piece = in_edges[step * at]  # is read while this one is looked up
+                piece = in_edges[at]  # is read while this one is looked up
             while q < q_end:
                 if by_bytes:  # two quads at a time
                     first, second = quads[q], uint64(0)
@@ -95,23 +95,23 @@ def look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes,
     return count
 
 
-ARRAYS = "uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1]"
+ARRAYS = "uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1]"
 
 
 @kernel(f"void({ARRAYS})")
-def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, total):
+def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
     """A bit for each near number."""
     bits, present = cuda.shared.array(0, uint32), cuda.shared.array(0, uint8)  # the same memory
     clear_counters(bits, WINDOW_WORDS)
-    count = look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, bits, present, False)
+    count = look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, lanes, bits, present, False)
     add_block_to(total, count)
 
 
 @kernel(f"void({ARRAYS})")
-def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, total):
+def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
     """For vertices with many in-edges: a byte takes half the instructions of a bit, eight times the memory, and a large
     block."""
     bits, present = cuda.shared.array(0, uint32), cuda.shared.array(0, uint8)  # the same memory
     clear_counters(bits, CROWD_WORDS)
-    count = look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, bits, present, True)
+    count = look_up_tasks(near, quads, columns, pieces, in_edges, task_ptr, lanes, bits, present, True)
     add_block_to(total, count)
