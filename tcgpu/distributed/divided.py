@@ -1,9 +1,9 @@
 """A count of a graph whose columns are divided among workers: each counts the nonzeros (i, j) of the columns j it owns.
 
 Of `of` workers, number `index` owns the columns of vertices index, index + of, and so on; c numbers them from 0. It
-lists the in-edges of all vertices i once: what its own columns have past i. Then columns i come
-to it in steps, to be written to windows in which these are looked up: the near ones of all, then the far ones of one
-worker after the other. So the steps of all workers count each triangle once, and none has the whole graph.
+lists the in-edges of all vertices i once: what its own columns have past i. Then columns i come to it in steps, to be
+written to windows in which these are looked up: the near ones of all, then the far ones of one worker after the other.
+So the steps of all workers count each triangle once, and none has the whole graph.
 """
 
 from typing import Any, NamedTuple

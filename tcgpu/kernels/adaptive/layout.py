@@ -360,8 +360,7 @@ def room_for_in_edges(graph):
 def in_edges_by_degree(graph, cuts, has_far, sized):
     """The SetUp that fills quads and in-edges, and lists heavy columns. cuts: what its kernels take of the knobs.
 
-    sized: there is no more memory for quads and in-edges than they need: none for the in-edges that `hub_kernel`
-    counts. The host waits for it.
+    sized: there is no more memory for quads than they need, and for in-edges than were counted. The host waits for it.
     """
     n, m = graph.n, graph.m
     copied, room, (counting, starts) = room_for_in_edges(graph)
