@@ -77,7 +77,7 @@ def near_part(in_edge):
 
 @cuda.jit(device=True)
 def quads_of(numbers):
-    """How many quads so many numbers take."""
+    """The quads that `numbers` numbers take."""
     return (numbers + 3) >> 2
 
 
@@ -329,7 +329,7 @@ def columns_of(graph):
 
 
 def most_quads(graph, parts=1):
-    """The most quads that the numbers of a graph can need, if each column has so many parts that begin a quad."""
+    """The most quads that the numbers of a graph can need, if each column has this many parts that begin a quad."""
     return graph.m // 4 + parts * min(graph.n, graph.m) + 1
 
 
