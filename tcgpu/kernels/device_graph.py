@@ -30,7 +30,7 @@ from tcgpu.graph import (
 from tcgpu.kernels import fitting, orientation, run
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges, estimate_edges
+from tcgpu.kernels.edge_sums import VERY_MANY, degrees_of_edges, describe_edges, estimate_edges
 from tcgpu.kernels.prefix_sum import scan
 
 INT64 = np.dtype(np.int64)
@@ -380,10 +380,12 @@ class Keys(NamedTuple):
 def _packed(u, v, n, rank):
     """The Keys of raw edges: of 32 bits where both vertices are among the last, in degree order or if all are."""
     first32 = 0 if n <= MOST_SHORT else n - MOST_SHORT if rank.size else n
-    keys, sizes = _empty(u, u.size if first32 else -(-u.size // 2), np.uint64), runtime.device_array(2, np.int64, 0)
+    most, sizes = u.size if first32 else -(-u.size // 2), runtime.device_array(2, np.int64, 0)
+    spare = most // 8 if u.size < VERY_MANY else 0  # then this memory will do for in-edges, counted with repeats
+    keys = _empty(u, most + spare, np.uint64)
     keys32 = keys.view(np.uint32)
     run(orientation.pack_edges, u.size, u, v, rank, first32, keys, keys32, sizes)
-    _empty(u, keys.size, np.uint64)  # meanwhile: memory that stays reserved, first for the sort, then for the columns
+    _empty(u, most, np.uint64)  # meanwhile: memory that stays reserved, first for the sort, then for the columns
     longer, shorter = runtime.reading(sizes)().tolist()
     packed = Keys(keys[:longer]), Keys(keys32[keys32.size - shorter :], 16, first32)
     return [each for each in packed if each.keys.size]

@@ -349,10 +349,10 @@ def room_for_in_edges(graph):
         copied["degrees"] = graph.degrees
         counting, most = launch(count_by_degrees, n, 256), graph.most_in_edges
     created = {
+        "in_edges": (most, np.uint64, None),  # the first: it gets the memory of what the graph was made of
         "in_count": (n, np.int32, 0),
         "in_ptr": (n + 1, np.int64, None),
         "in_end": (n + 1, np.uint32, None),
-        "in_edges": (most, np.uint64, None),
     }
     return SetUp(copied, created, [counting, Scan("in_count", "in_ptr", "in_end")])
 
@@ -360,34 +360,32 @@ def room_for_in_edges(graph):
 def in_edges_by_degree(graph, cuts, has_far, sized):
     """The SetUp that fills quads and in-edges, and lists heavy columns. cuts: what its kernels take of the knobs.
 
-    sized: there is no more memory for quads than they need, and for in-edges than were counted. The host waits for it.
+    sized: there is no more memory for quads and in-edges than are counted. The host waits for it.
     """
     n, m = graph.n, graph.m
     copied, room, (counting, starts) = room_for_in_edges(graph)
     cuts = {**cuts, "n": n, "has_far": int(has_far), "members": 1, "stride": 0}
-    if "degrees" not in copied:
+    if counted := "degrees" not in copied:
         counting = launch(count_in_edges, m, 256, MOST_BLOCKS, **cuts)
     most_heavy = min(n, m // (4 * cuts["heavy_quads"] + 1))
     created = {
-        "far_count": (n, np.int32, None),
-        "hub_count": (n, np.int32, None),
-        "quad_count": (n, np.int32, None),
-        "all_quads": (n, np.int32, None),
+        **room,
+        **dict.fromkeys(("far_count", "hub_count", "quad_count", "all_quads"), (n, np.int32, None)),
         "quad_ptr": (n + 1, np.int32, None),
         "heavy_columns": (most_heavy, np.int32, None),
         "list_size": (1, np.int64, 0),
         "quads": (most_quads(graph) + most_heavy, np.uint64, 0),
         "high": (0, np.uint16, None),
-        **room,
     }
     measuring = launch(measure_columns, n, 256, MOST_BLOCKS, **cuts)
     setup = [measuring, Scan("all_quads", "quad_ptr"), counting, starts]
+    if sized and counted:
+        del created["in_edges"]
+        setup += [Sized("in_edges", "in_ptr", np.uint64)]
     if sized:
-        del created["quads"], created["in_edges"]
-        # the longest first: it gets the memory of what the graph was made of
-        setup += [Sized("in_edges", "in_ptr", np.uint64), Sized("quads", "quad_ptr", np.uint64, 0, ("near", np.uint16))]
+        del created["quads"]
+        setup += [Sized("quads", "quad_ptr", np.uint64, 0, ("near", np.uint16))]
     if has_far:
-        del created["high"]
         setup += [Sized("high_quads", "quad_ptr", np.uint64, 0, ("high", np.uint16))]
     return SetUp(copied, created, [*setup, launch(lay_out, m, 256, MOST_BLOCKS, **cuts)])
 

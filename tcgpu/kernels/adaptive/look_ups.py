@@ -10,6 +10,7 @@ import numpy as np
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.adaptive import layout
+from tcgpu.kernels.adaptive.merging import fill_filters, first_in_filter
 from tcgpu.kernels.device.columns import column_bounds, columns_of_edge
 from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device.warp import WARP, add_warps_to
@@ -53,7 +54,7 @@ def list_look_ups(col_ptr, row_idx, col_of, first, last_rows, pieces, columns, s
 
 
 @cuda.jit(device=True)
-def look_up(col_ptr, row_idx, last_rows, first, piece, column, turn, lanes):
+def look_up(col_ptr, row_idx, last_rows, filters, first, piece, column, turn, lanes):
     """How many rows of a piece are in a column; this thread takes number `turn` and every `lanes`-th one after it."""
     found, begin, length = int64(0), upper(piece, 32), lower(piece, 32)
     if column >= first:
@@ -64,23 +65,27 @@ def look_up(col_ptr, row_idx, last_rows, first, piece, column, turn, lanes):
             turn += lanes
     else:
         q, q_end = column_bounds(col_ptr, column)
-        while turn < length:
-            found += contains(row_idx, uint32(q), uint32(q_end - q), row_idx[begin + turn])
-            turn += lanes
+        end, bits = begin + length, filters[column]
+        p = first_in_filter(row_idx, begin + turn, end, lanes, bits)
+        while p < end:
+            found += contains(row_idx, q, q_end - q, row_idx[p])
+            p = first_in_filter(row_idx, p + lanes, end, lanes, bits)
     return found
 
 
-@kernel("void(int64[::1], int32[::1], int64, uint32[::1], uint64[::1], int32[::1], int64[::1], int64[::1])")
-def look_up_kernel(col_ptr, row_idx, first, last_rows, pieces, columns, sizes, total):
+@kernel(
+    "void(int64[::1], int32[::1], int64, uint32[::1], uint64[::1], uint64[::1], int32[::1], int64[::1], int64[::1])"
+)
+def look_up_kernel(col_ptr, row_idx, first, last_rows, filters, pieces, columns, sizes, total):
     """A thread per piece with few rows, then LANES threads per piece with many."""
     few, many, thread, found = sizes[0], sizes[1], cuda.grid(1), int64(0)
     at, turn = thread, uint32(thread % LANES)
     while at < few:
-        found += look_up(col_ptr, row_idx, last_rows, first, pieces[at], columns[at], uint32(0), uint32(1))
+        found += look_up(col_ptr, row_idx, last_rows, filters, first, pieces[at], columns[at], uint32(0), uint32(1))
         at += cuda.gridsize(1)
     at = row_idx.size - 1 - thread // LANES
     while at >= row_idx.size - many:
-        found += look_up(col_ptr, row_idx, last_rows, first, pieces[at], columns[at], turn, uint32(LANES))
+        found += look_up(col_ptr, row_idx, last_rows, filters, first, pieces[at], columns[at], turn, uint32(LANES))
         at -= cuda.gridsize(1) // LANES
     add_warps_to(total, found)
 
@@ -96,8 +101,9 @@ def plan(graph):
             "pieces": (graph.m, np.uint64, None),
             "columns": (graph.m, np.int32, None),
             "sizes": (2, np.int64, 0),
+            "filters": (first, np.uint64, None),
         },
-        setup=[launch(list_look_ups, graph.m, THREADS, first=first)],
+        setup=[launch(list_look_ups, graph.m, THREADS, first=first), launch(fill_filters, first, 256)],
         steps=[launch(look_up_kernel, LANES * graph.m, 128, 2112, first=first)],
         work=simulated.work(graph, 3.8 * graph.m, row_us=1.0),
     )

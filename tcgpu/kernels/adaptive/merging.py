@@ -47,20 +47,18 @@ def merge_kernel(col_ptr, row_idx, col_of, short, words, index, of, total):
 @kernel("void(int64[::1], int32[::1], uint64[::1])")
 def fill_filters(col_ptr, row_idx, filters):
     """A thread per column: write its filter, in which bit `row % 64` is set for each of its rows."""
-    j = cuda.grid(1)
-    while j < filters.size:
+    for j in range(cuda.grid(1), filters.size, cuda.gridsize(1)):
         bits = uint64(0)
         for p in range(col_ptr[j], col_ptr[j + 1]):
             bits |= uint64(1) << uint64(row_idx[p] & 63)
         filters[j] = bits
-        j += cuda.gridsize(1)
 
 
 @cuda.jit(device=True)
-def first_in_filter(row_idx, p, p_end, bits):
-    """The first position from p on whose row is in a filter; p_end if there is none."""
+def first_in_filter(row_idx, p, p_end, step, bits):
+    """The first of every `step`-th position from p on whose row is in a filter; p_end or more if there is none."""
     while p < p_end and bits >> uint64(row_idx[p] & 63) & uint64(1) == uint64(0):
-        p += uint32(1)
+        p += step
     return p
 
 
@@ -69,12 +67,10 @@ def try_filters(col_ptr, row_idx, col_of, filters, stride, tried):
     """A thread per nonzero (i, j), of which it takes one in `stride`: count those with rows of column j after row i,
     and those of them with a row in the filter of column i."""
     some = found = int64(0)
-    e = stride * cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(stride * cuda.grid(1), row_idx.size, stride * cuda.gridsize(1)):
         p, p_end = uint32(e + 1), uint32(col_ptr[col_of[e] + 1])
         some += p < p_end
-        found += first_in_filter(row_idx, p, p_end, filters[row_idx[e]]) < p_end
-        e += stride * cuda.gridsize(1)
+        found += first_in_filter(row_idx, p, p_end, uint32(1), filters[row_idx[e]]) < p_end
     some, found = sum_of_warp(some), sum_of_warp(found)
     if cuda.threadIdx.x & 31 == 0:
         cuda.atomic.add(tried, SOME, some)
@@ -92,7 +88,7 @@ def merge_filtered_kernel(col_ptr, row_idx, col_of, filters, tried, index, of, t
         i, j = row_idx[e], col_of[e]
         p, p_end = uint32(e + 1), uint32(col_ptr[j + 1])
         if looks and p < p_end:
-            p = first_in_filter(row_idx, p, p_end, filters[i])
+            p = first_in_filter(row_idx, p, p_end, uint32(1), filters[i])
         if p < p_end:
             q, q_end = column_bounds(col_ptr, i)
             if q < q_end:

@@ -11,7 +11,6 @@ from tcgpu.kernels.adaptive.windows import WINDOW_BYTES, WINDOW_WORDS, bit_of
 from tcgpu.kernels.device.shared_memory import clear_counters
 
 EMPTY = -1
-NO_ROW = -2  # in no table
 HASH_FACTOR = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
 TASKS = "uint64[::1], uint64[::1], uint64[::1], int32[::1]"
 
@@ -78,9 +77,10 @@ def clear_window(bits, rows, first, length):
 
 
 @cuda.jit(device=True)
-def look_up(table, bits, size, shift, row, p, support):
-    """1 if the table has a row, that of nonzero p, else 0; added to the support of p and to the entry's counter."""
-    if bit_of(bits, row & 0xFFFF):
+def look_up(table, bits, size, shift, row, p, p_end, support):
+    """1 if the table has a row, that of nonzero p < p_end, else 0; added to the support of p and to the entry's
+    counter."""
+    if p < p_end and bit_of(bits, row & 0xFFFF):
         entry = entry_of(table, size, shift, row)
         if table[entry] == row:
             cuda.atomic.add(support, p, 1)
@@ -94,30 +94,30 @@ def look_up_rows(table, bits, size, shift, row_idx, p, p_end, lanes, support):
     """How many of the rows row_idx[p:p_end:lanes] the table has. Four are read at a time."""
     found = int32(0)
     while p < p_end:
-        first, second, third, fourth = row_idx[p], int32(NO_ROW), int32(NO_ROW), int32(NO_ROW)
-        if p + lanes < p_end:
-            second = row_idx[p + lanes]
-        if p + 2 * lanes < p_end:
-            third = row_idx[p + 2 * lanes]
-        if p + 3 * lanes < p_end:
-            fourth = row_idx[p + 3 * lanes]
-        found += look_up(table, bits, size, shift, first, p, support)
-        found += look_up(table, bits, size, shift, second, p + lanes, support)
-        found += look_up(table, bits, size, shift, third, p + 2 * lanes, support)
-        found += look_up(table, bits, size, shift, fourth, p + 3 * lanes, support)
+        first, second = row_idx[p], row_idx[min(p + lanes, p_end - 1)]
+        third, fourth = row_idx[min(p + 2 * lanes, p_end - 1)], row_idx[min(p + 3 * lanes, p_end - 1)]
+        found += look_up(table, bits, size, shift, first, p, p_end, support)
+        found += look_up(table, bits, size, shift, second, p + lanes, p_end, support)
+        found += look_up(table, bits, size, shift, third, p + 2 * lanes, p_end, support)
+        found += look_up(table, bits, size, shift, fourth, p + 3 * lanes, p_end, support)
         p += 4 * lanes
     return found
 
 
 @cuda.jit(device=True)
-def add_counters(table, size, shift, row_idx, first, length, support):
-    """The block adds the counters of a table's rows to their support."""
+def empty_table(table, bits, size, shift, row_idx, first, length, support):
+    """Once all threads are here, the block adds the counters of a table's rows to their support, and clears the window
+    of what `fill_table` wrote."""
+    cuda.syncthreads()
     p = first + cuda.threadIdx.x
     while p < first + length:
-        found = table[size + entry_of(table, size, shift, row_idx[p])]
+        row = row_idx[p]
+        bits[(row & 0xFFFF) >> 5] = 0
+        found = table[size + entry_of(table, size, shift, row)]
         if found != 0:
             cuda.atomic.add(support, p, found)
         p += cuda.blockDim.x
+    cuda.syncthreads()
 
 
 @kernel(f"void(int32[::1], {TASKS}, int64, int64, int32[::1])")
@@ -148,8 +148,6 @@ def table_tally(row_idx, columns, pieces, in_edges, task_ptr, table_rows, lanes,
                 found = look_up_rows(table, bits, size, shift, row_idx, p + thread % lanes, p_end, lanes, support)
                 if found != 0:
                     cuda.atomic.add(support, p - 1, found)  # of the nonzero (i, j), which is before its piece
-            clear_window(bits, row_idx, first, length)
-            add_counters(table, size, shift, row_idx, first, length, support)
-            cuda.syncthreads()
+            empty_table(table, bits, size, shift, row_idx, first, length, support)
             first += length
         task -= cuda.gridDim.x
