@@ -77,10 +77,9 @@ def clear_window(bits, rows, first, length):
 
 
 @cuda.jit(device=True)
-def look_up(table, bits, size, shift, row, p, p_end, support):
-    """1 if the table has a row, that of nonzero p < p_end, else 0; added to the support of p and to the entry's
-    counter."""
-    if p < p_end and bit_of(bits, row & 0xFFFF):
+def look_up(table, bits, size, shift, row, p, support):
+    """1 if the table has a row, that of nonzero p, else 0; added to the support of p and to the entry's counter."""
+    if row != EMPTY and bit_of(bits, row & 0xFFFF):
         entry = entry_of(table, size, shift, row)
         if table[entry] == row:
             cuda.atomic.add(support, p, 1)
@@ -94,12 +93,17 @@ def look_up_rows(table, bits, size, shift, row_idx, p, p_end, lanes, support):
     """How many of the rows row_idx[p:p_end:lanes] the table has. Four are read at a time."""
     found = int32(0)
     while p < p_end:
-        first, second = row_idx[p], row_idx[min(p + lanes, p_end - 1)]
-        third, fourth = row_idx[min(p + 2 * lanes, p_end - 1)], row_idx[min(p + 3 * lanes, p_end - 1)]
-        found += look_up(table, bits, size, shift, first, p, p_end, support)
-        found += look_up(table, bits, size, shift, second, p + lanes, p_end, support)
-        found += look_up(table, bits, size, shift, third, p + 2 * lanes, p_end, support)
-        found += look_up(table, bits, size, shift, fourth, p + 3 * lanes, p_end, support)
+        first, second, third, fourth = row_idx[p], int32(EMPTY), int32(EMPTY), int32(EMPTY)
+        if p + lanes < p_end:
+            second = row_idx[p + lanes]
+        if p + 2 * lanes < p_end:
+            third = row_idx[p + 2 * lanes]
+        if p + 3 * lanes < p_end:
+            fourth = row_idx[p + 3 * lanes]
+        found += look_up(table, bits, size, shift, first, p, support)
+        found += look_up(table, bits, size, shift, second, p + lanes, support)
+        found += look_up(table, bits, size, shift, third, p + 2 * lanes, support)
+        found += look_up(table, bits, size, shift, fourth, p + 3 * lanes, support)
         p += 4 * lanes
     return found
 
