@@ -124,13 +124,10 @@ def _starts(counts, dtype):
 @kernel("void(int32[::1], int32[::1], uint64[::1], uint64[::1])")
 def copy_quads(ends, quad_ptr, gathered, quads):
     """A warp per column: copy its quads, of which the last is before ends[c], to where they belong."""
-    c, columns = cuda.grid(1) >> 5, quad_ptr.size - 1
-    while c < columns:
-        p, end = quad_ptr[c] + int64(cuda.threadIdx.x & 31), quad_ptr[c + 1]
-        while p < end:
+    for c in range(cuda.grid(1) >> 5, quad_ptr.size - 1, cuda.gridsize(1) >> 5):
+        end = quad_ptr[c + 1]
+        for p in range(quad_ptr[c] + int64(cuda.threadIdx.x & 31), end, 32):
             quads[p] = gathered[ends[c] - (end - p)]
-            p += 32
-        c += cuda.gridsize(1) >> 5
 
 
 def _copied(ends, quad_ptr, gathered):

@@ -377,8 +377,7 @@ def in_edges_by_degree(graph, cuts, has_far, sized):
         "quads": (most_quads(graph) + most_heavy, np.uint64, 0),
         "high": (0, np.uint16, None),
     }
-    measuring = launch(measure_columns, n, 256, MOST_BLOCKS, **cuts)
-    setup = [measuring, Scan("all_quads", "quad_ptr"), counting, starts]
+    setup = [launch(measure_columns, n, 256, MOST_BLOCKS, **cuts), Scan("all_quads", "quad_ptr"), counting, starts]
     if sized and counted:
         del created["in_edges"]
         setup += [Sized("in_edges", "in_ptr", np.uint64)]

@@ -79,9 +79,11 @@ def look_up(col_ptr, row_idx, last_rows, filters, first, piece, column, turn, la
 def look_up_kernel(col_ptr, row_idx, first, last_rows, filters, pieces, columns, sizes, total):
     """A thread per piece with few rows, then LANES threads per piece with many."""
     few, many, thread, found = sizes[0], sizes[1], cuda.grid(1), int64(0)
-    for at in range(thread, few, cuda.gridsize(1)):
+    at, turn = thread, uint32(thread % LANES)
+    while at < few:
         found += look_up(col_ptr, row_idx, last_rows, filters, first, pieces[at], columns[at], uint32(0), uint32(1))
-    at, turn = row_idx.size - 1 - thread // LANES, uint32(thread % LANES)
+        at += cuda.gridsize(1)
+    at = row_idx.size - 1 - thread // LANES
     while at >= row_idx.size - many:
         found += look_up(col_ptr, row_idx, last_rows, filters, first, pieces[at], columns[at], turn, uint32(LANES))
         at -= cuda.gridsize(1) // LANES
@@ -102,6 +104,6 @@ def plan(graph):
             "filters": (first, np.uint64, None),
         },
         setup=[launch(list_look_ups, graph.m, THREADS, first=first), launch(fill_filters, first, 256)],
-        steps=[launch(look_up_kernel, LANES * graph.m, 128, 2112, first=first)],
+        steps=[launch(look_up_kernel, LANES * graph.m, 128, 3168, first=first)],
         work=simulated.work(graph, 3.8 * graph.m, row_us=1.0),
     )

@@ -110,8 +110,7 @@ def look_up_rows(table, bits, size, shift, row_idx, p, p_end, lanes, support):
 
 @cuda.jit(device=True)
 def empty_table(table, bits, size, shift, row_idx, first, length, support):
-    """Once all threads are here, the block adds the counters of a table's rows to their support, and clears the window
-    of what `fill_table` wrote."""
+    """Once all threads are here, the block adds a table's counters to its rows' support, and clears the window."""
     cuda.syncthreads()
     p = first + cuda.threadIdx.x
     while p < first + length:
