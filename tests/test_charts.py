@@ -395,7 +395,7 @@ def test_the_recorded_time_lines_are_as_notebook_8_says():
     rows = records.reference("timeline")
     lanes = measured.timelines(rows)
     kernels = {graph: [row["kernel"] for row in rows if row["graph"] == graph] for graph in lanes}
-    assert (min(map(len, kernels.values())), max(map(len, kernels.values()))) == (15, 41)
+    assert (min(map(len, kernels.values())), max(map(len, kernels.values()))) == (15, 40)
     ms = {row["step"]: row for row in measured.step_times(lanes)}
     launched = list(measured.STEPS)
     for graph in ("rmat20", "rmat22"):

@@ -2,7 +2,7 @@
 
 A first launch lists the nonzeros with rows to look up: in front those with few, one for a thread; from the end on those
 with many, one for LANES threads. So all threads have work and none has much, which decides how long small graphs take.
-The columns of the last LAST vertices, in which most rows are looked up, are rows of bits.
+The columns of the last LAST vertices, in which most rows are looked up, are rows of bits; others have filters.
 """
 
 import numpy as np
