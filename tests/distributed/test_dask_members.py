@@ -134,7 +134,6 @@ def two_processes(faults, cluster_of_two, all_are_able, monkeypatch, tmp_path):
     monkeypatch.setattr(dask_members, "_groups", {})  # of other tests
     monkeypatch.setattr(division, "CHECK_SECONDS", 0.1)
     started, client = cluster_of_two
-    started.scale(2)  # a nanny that could not end its worker in time is gone for good
     faults.until_whole(started, client, None)
 
     def results(fails="never", times=0):
