@@ -104,6 +104,6 @@ def plan(graph):
             "filters": (first, np.uint64, None),
         },
         setup=[launch(list_look_ups, graph.m, THREADS, first=first), launch(fill_filters, first, 256)],
-        steps=[launch(look_up_kernel, LANES * graph.m, 128, 3168, first=first)],
+        steps=[launch(look_up_kernel, LANES * graph.m, 128, 3168, first=first)],  # two waves on an H200
         work=simulated.work(graph, 3.8 * graph.m, row_us=1.0),
     )
