@@ -173,6 +173,37 @@ def loops(out):
         out[3] += 1
 
 
+STEPS = 8  # results of a thread
+
+
+@kernel(*(f"void({a}[::1], int64[::1])" for a in TYPES[:3]))
+def steps(a, out):
+    """Loops with steps of all threads: their variable may change, and is there after them; one ends early, one goes on
+    early, one has no round."""
+    at = STEPS * int64(cuda.grid(1))
+    last = uint32(0)
+    for k in range(cuda.grid(1), a[0], cuda.gridsize(1)):
+        out[at] += k
+        k *= 2
+        out[at + 1] += k - 5 >> 1
+        last = uint32(k)
+    out[at + 2] = last
+    for k in range(a[1], a[0], cuda.gridsize(1)):
+        if k > 150:
+            break
+        out[at + 3] += 1
+    for k in range(cuda.grid(1), a[0], cuda.gridsize(1)):
+        if k % 3 == 0:
+            continue
+        out[at + 4] += k
+    for _ in range(cuda.grid(1), a[0], cuda.gridsize(1)):
+        out[at + 5] += 1
+    else:
+        out[at + 6] += 1
+    for _ in range(a[0], a[1], cuda.gridsize(1)):
+        out[at + 7] += 1
+
+
 def test_a_loop_that_is_tested_before_it_and_at_its_end_does_the_same(monkeypatch):
     from tcgpu.engines import integer_operations  # once the compiler is loaded
 
@@ -195,6 +226,15 @@ def test_a_loop_that_is_tested_before_it_and_at_its_end_does_the_same(monkeypatc
 class TestBothEngines:
     def test_loops(self, processor):
         assert_alike(loops, processor, np.zeros(4, np.int64))
+
+    @pytest.mark.parametrize("kind", TYPES[:3])
+    def test_loops_of_all_threads(self, processor, kind):
+        found, expected = (np.zeros(STEPS * 64, np.int64) for _ in range(2))
+        ends = np.array([1000, 3], kind)
+        processor.launch(steps, 2, 32, ends, found)
+        simulate(steps.py_func, 2, 32, (ends, expected))
+        assert found.tolist() == expected.tolist()
+        assert found.reshape(-1, STEPS)[:, 5].sum() == 1000 and (found[6::STEPS] == 1).all()
 
     @given(data=st.data())
     def test_two_operands(self, processor, data):
@@ -307,3 +347,16 @@ def test_nothing_is_widened():
     ptx = kernel_compiler.to_ptx(code, (9, 0))
     assert not re.search(r"\b(?:shr|and|mul\.lo|or|sub)\.[busi]64", ptx)
     assert not re.search(r"\.f(64|32)\b", ptx)
+
+
+def counts_from_columns(col_ptr, words, counts):
+    for j in range(cuda.grid(1), counts.size, cuda.gridsize(1)):
+        p = col_ptr[j]
+        while p < col_ptr[j + 1] and words[p] >> 5 & 1 == 0:
+            p += 1
+        counts[j] = p
+
+
+def test_a_loop_of_all_threads_divides_nothing():
+    code = kernel_compiler.to_ltoir(counts_from_columns, "void(int64[::1], uint32[::1], int64[::1])", (9, 0))
+    assert not re.search(r"\b(?:div|rem)\.", kernel_compiler.to_ptx(code, (9, 0)))

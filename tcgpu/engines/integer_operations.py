@@ -227,6 +227,19 @@ def continues(body):
     return False
 
 
+def tested_before_and_at_the_end(loop):
+    """A `while` whose test stands before it and again at its end, as in the bytecode of Python up to 3.13.
+
+    With the test once, as in Python 3.14, LLVM made code of `warp_search_kernel` that spills registers.
+    """
+    if not TESTED_ONCE or loop.orelse or continues(loop.body):
+        return loop
+    end = ast.If(ast.UnaryOp(ast.Not(), deepcopy(loop.test)), [ast.Break()], [])
+    endless = ast.While(ast.Constant(True), [*loop.body, ast.copy_location(end, loop.test)], [])
+    found = ast.If(loop.test, [ast.copy_location(endless, loop)], [])
+    return ast.fix_missing_locations(ast.copy_location(found, loop))
+
+
 class CompiledIntegers(KernelTransformer):
     """Replaces each integer operation by a call of a `helper`.
 
@@ -289,6 +302,8 @@ class CompiledIntegers(KernelTransformer):
     def visit_For(self, loop):
         """A loop over a range of 64 bits, whose variable is cast to the type that the rule requires."""
         literals = [self.literal(bound) for bound in loop.iter.args] if self.calls(loop.iter, "range") else []
+        by_threads = len(literals) == 3 and self.is_gridsize(loop.iter.args[2])
+        by_threads = by_threads and not loop.orelse and not continues(loop.body)
         self.generic_visit(loop)
         if all(literal is not None for literal in literals) or not isinstance(loop.target, ast.Name):
             return loop
@@ -300,27 +315,31 @@ class CompiledIntegers(KernelTransformer):
                 typed.append(ast.Name(name, ast.Load()))
                 bound = self.operation("bound", [ast.Name(name, ast.Load())], bound)
             bounds.append(bound)
-        loop.iter.args = bounds
         self.temporaries += 1
         wide = f"__temporary_{self.temporaries}"
         value = self.operation("narrow", [ast.Name(wide, ast.Load()), *typed], loop)
         narrow = ast.Assign([ast.Name(loop.target.id, ast.Store())], value)
-        loop.target = ast.Name(wide, ast.Store())
         loop.body.insert(0, ast.copy_location(narrow, loop))
-        return [*before, ast.fix_missing_locations(loop)]
+        loop.iter.args, loop.target = bounds, ast.Name(wide, ast.Store())
+        return [*before, *self.in_steps(loop)] if by_threads else [*before, ast.fix_missing_locations(loop)]
+
+    def is_gridsize(self, node):
+        function = getattr(node, "func", None)
+        return isinstance(function, ast.Attribute) and function.attr == "gridsize" and self.is_cuda(function.value)
+
+    def in_steps(self, loop):
+        """The statements of a `for` over a range as a `while`: Numba begins a `for` with a division. LLVM still does so
+        where it unrolls the loop, if that is short."""
+        begin, stop, step = loop.iter.args
+        value = ast.Name(loop.target.id, ast.Load())
+        further = ast.Assign([loop.target], self.operation("same_add", [value, step], loop))
+        steps = ast.While(ast.Compare(value, [ast.Lt()], [stop]), [*loop.body, further], [])
+        statements = ast.Assign([loop.target], begin), tested_before_and_at_the_end(ast.copy_location(steps, loop))
+        return [ast.fix_missing_locations(ast.copy_location(each, loop)) for each in statements]
 
     def visit_While(self, loop):
-        """A loop whose test stands before it and again at its end, as in the bytecode of Python up to 3.13.
-
-        With the test once, as in Python 3.14, LLVM made code of `warp_search_kernel` that spills registers.
-        """
         self.generic_visit(loop)
-        if not TESTED_ONCE or loop.orelse or continues(loop.body):
-            return loop
-        end = ast.If(ast.UnaryOp(ast.Not(), deepcopy(loop.test)), [ast.Break()], [])
-        endless = ast.While(ast.Constant(True), [*loop.body, ast.copy_location(end, loop.test)], [])
-        found = ast.If(loop.test, [ast.copy_location(endless, loop)], [])
-        return ast.fix_missing_locations(ast.copy_location(found, loop))
+        return tested_before_and_at_the_end(loop)
 
     def visit_Attribute(self, node):
         self.generic_visit(node)

@@ -149,8 +149,8 @@ def count_degrees(u, v, degrees, low, high, table_bits):
     for place in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         owners[place], counts[place] = FREE, 0
     cuda.syncthreads()
-    e, lane = cuda.grid(1), cuda.threadIdx.x & 31
-    while e - lane < u.size:  # whole warps
+    lane = cuda.threadIdx.x & 31
+    for e in range(cuda.grid(1), u.size + lane, cuda.gridsize(1)):  # whole warps
         a = b = int32(-1)
         if e < u.size and low <= int64(u[e]) < high:
             a = int32(u[e])
@@ -158,7 +158,6 @@ def count_degrees(u, v, degrees, low, high, table_bits):
             b = int32(v[e])
         count_vertex(degrees, counts, a, place_of(owners, table_bits, a), int32(1))
         count_vertex(degrees, counts, b, place_of(owners, table_bits, b), int32(1))
-        e += cuda.gridsize(1)
     cuda.syncthreads()
     for place in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         if counts[place] > 0:
@@ -229,8 +228,8 @@ def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
     """
     bins = cuda.shared.array(BINS, int32)
     clear_counters(bins, BINS)
-    x, lane = cuda.grid(1), cuda.threadIdx.x & 31
-    while x - lane < lengths.size:  # whole warps
+    lane = cuda.threadIdx.x & 31
+    for x in range(cuda.grid(1), lengths.size + lane, cuda.gridsize(1)):  # whole warps
         length = own = int64(0)
         if x < lengths.size:
             length = int64(lengths[x])
@@ -245,7 +244,6 @@ def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
         if lane == 0:
             keep_most(most, MAX_COLUMN, length)
             keep_most(most, MAX_DEGREE, own)
-        x += cuda.gridsize(1)
     add_block_bins(histogram, bins)
 
 
@@ -283,15 +281,14 @@ def is_last(degree, a, other_degree, b):
 @kernel(*(f"void({ends}, uint64[::1], int32[::1])" for ends in ENDS))
 def count_rows_by_degree(u, v, packed, rows):
     """A thread per edge: count it as a row of its column in degree order."""
-    e, lane = cuda.grid(1), cuda.threadIdx.x & 31
-    while e - lane < u.size:
+    lane = cuda.threadIdx.x & 31
+    for e in range(cuda.grid(1), u.size + lane, cuda.gridsize(1)):  # whole warps
         first = int32(-1)
         if e < u.size and u[e] != v[e]:
             first = int32(u[e])
             if is_last(degree_of(packed[first]), first, degree_of(packed[int32(v[e])]), int32(v[e])):
                 first = int32(v[e])
         add_once(rows, first, int32(1))
-        e += cuda.gridsize(1)
 
 
 @kernel(*(f"void({ends}, uint64[::1], int64, int64[::1])" for ends in ENDS))

@@ -58,11 +58,10 @@ def find_extent(u, v, extent):
 
     `extent` is -1 twice before: so ~extent[0] is 0 where no number is negative.
     """
-    below, high, e = int64(-1), int64(-1), cuda.grid(1)
-    while e < u.size:
+    below, high = int64(-1), int64(-1)
+    for e in range(cuda.grid(1), u.size, cuda.gridsize(1)):
         a, b = int64(u[e]), int64(v[e])
         below, high = max(below, ~a, ~b), max(high, a, b)
-        e += cuda.gridsize(1)
     raise_extent(extent, below, high)
 
 
@@ -121,8 +120,7 @@ def pack_edges(u, v, rank, first32, keys, keys32, sizes):
     first32: the first vertex of keys of 32 bits. `keys32` is filled from its end. sizes: of both, 0 before.
     """
     counts, starts = cuda.shared.array((2, MOST_THREADS // WARP), int32), cuda.shared.array(2, int64)
-    e = cuda.grid(1)
-    while e - cuda.threadIdx.x < u.size:  # whole blocks
+    for e in range(cuda.grid(1), u.size + cuda.threadIdx.x, cuda.gridsize(1)):  # whole blocks
         kind, low, high = int32(-1), int32(0), int32(0)
         if e < u.size:
             a, b = int32(u[e]), int32(v[e])
@@ -136,7 +134,6 @@ def pack_edges(u, v, rank, first32, keys, keys32, sizes):
             keys[place] = pack(low, high)
         elif kind == 1:
             keys32[keys32.size - 1 - place] = uint32(low - first32) << 16 | uint32(high - first32)
-        e += cuda.gridsize(1)
 
 
 @cuda.jit(device=True)

@@ -35,8 +35,7 @@ MOST_FEW = 1 << 11  # vertices that `few_kernel` counts, at most
 @kernel(*(f"void({ends}, int64, uint32[::1], int32[::1])" for ends in ENDS))
 def fill_bits(u, v, stride, bits, new):
     """A thread per raw edge: set bit i of row j, and say whether it is `new`, unless nobody asks."""
-    e = cuda.grid(1)
-    while e < u.size:
+    for e in range(cuda.grid(1), u.size, cuda.gridsize(1)):
         j, i = int64(min(u[e], v[e])), int64(max(u[e], v[e]))
         bit = uint32(1) << uint32(i & 31)
         before = bit  # of a loop
@@ -44,7 +43,6 @@ def fill_bits(u, v, stride, bits, new):
             before = cuda.atomic.or_(bits, j * stride + (i >> 5), bit)
         if new.size > 0:
             new[e] = before & bit == 0
-        e += cuda.gridsize(1)
 
 
 @kernel(*(f"void({ends}, int32[::1], int64, uint64[::1], int64[::1])" for ends in ENDS))
@@ -133,14 +131,13 @@ def few_kernel(u, v, bits, extent, arrived, total):
     bits: MOST_FEW rows, 0 before. extent: as find_extent raises it; if there are more vertices, nothing is counted.
     arrived: as in `device.grid`.
     """
-    below, high, e = int64(-1), int64(-1), cuda.grid(1)
-    while e < u.size:
+    below, high = int64(-1), int64(-1)
+    for e in range(cuda.grid(1), u.size, cuda.gridsize(1)):
         a, b = int64(u[e]), int64(v[e])
         below, high = max(below, ~a, ~b), max(high, a, b)
         if below < 0 and high < MOST_FEW and a != b:
             j, i = min(a, b), max(a, b)
             cuda.atomic.or_(bits, j * (MOST_FEW // 32) + (i >> 5), uint32(1) << uint32(i & 31))
-        e += cuda.gridsize(1)
     if raise_extent(extent, below, high) >= MOST_FEW:  # too many vertices: this block waits for no other
         if cuda.threadIdx.x == 0:
             arrive(arrived)

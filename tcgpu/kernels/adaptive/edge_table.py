@@ -88,8 +88,8 @@ INSERT_TYPES = "uint64[::1], int64, uint64[::1], int64, uint32[::1], int32[::1],
 def insert_edges(u, v, vertices, shift, table, words, bits, lengths, places):
     """A thread per raw edge: insert it in the table, or set its bit if it is between hubs, whose rows have `words`
     words. Write the place of its row in its column, -1 if it is not new."""
-    e, n = cuda.grid(1), uint32(vertices.size)
-    while e < u.size:
+    n = uint32(vertices.size)
+    for e in range(cuda.grid(1), u.size, cuda.gridsize(1)):
         place = int32(-1)
         if u[e] != v[e]:
             a, b = ends_in_order(vertices, u[e], v[e])
@@ -101,7 +101,6 @@ def insert_edges(u, v, vertices, shift, table, words, bits, lengths, places):
             if new:
                 place = cuda.atomic.add(lengths, a, 1)
         places[e] = place
-        e += cuda.gridsize(1)
 
 
 @kernel("void(int32[::1], int64[::1], uint64[::1])")
@@ -129,8 +128,7 @@ def list_rows(u, v, vertices, columns, places, rows, pieces, others, sizes):
     """A thread per new edge: write its row, and list the piece of `rows` to look up, if there is one, and the vertex to
     which these rows may have edges. sizes: of the two lists, 0 before."""
     counts, starts = cuda.shared.array((2, THREADS // WARP), int32), cuda.shared.array(2, int64)
-    e = cuda.grid(1)
-    while e - cuda.threadIdx.x < u.size:  # whole blocks
+    for e in range(cuda.grid(1), u.size + cuda.threadIdx.x, cuda.gridsize(1)):  # whole blocks
         begin, length, other = uint32(0), uint32(0), uint32(0)
         if e < u.size and places[e] >= 0:
             a, b = ends_in_order(vertices, u[e], v[e])
@@ -141,7 +139,6 @@ def list_rows(u, v, vertices, columns, places, rows, pieces, others, sizes):
             elif lower(columns[b], 32) < length:
                 begin, length, other = upper(columns[b], 32), lower(columns[b], 32), a
         list_piece(begin, length, other, pieces, others, counts, starts, sizes)
-        e += cuda.gridsize(1)
 
 
 @cuda.jit(device=True)
@@ -166,10 +163,9 @@ FIND_TYPES = "uint64[::1], int64, uint64[::1], int64, uint32[::1], uint32[::1], 
 def find_edges(vertices, shift, table, words, bits, rows, pieces, others, sizes, total):
     """A thread per piece with few rows, then LANES threads per piece with many."""
     few, many, thread, found, n = sizes[0], sizes[1], cuda.grid(1), int64(0), uint32(vertices.size)
-    at, turn = thread, uint32(thread % LANES)
-    while at < few:
+    turn = uint32(thread % LANES)
+    for at in range(thread, few, cuda.gridsize(1)):
         found += look_up(n, table, shift, words, bits, rows, pieces[at], others[at], uint32(0), uint32(1))
-        at += cuda.gridsize(1)
     at = pieces.size - 1 - thread // LANES
     while at >= pieces.size - many:
         found += look_up(n, table, shift, words, bits, rows, pieces[at], others[at], turn, uint32(LANES))

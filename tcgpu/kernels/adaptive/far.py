@@ -25,14 +25,12 @@ def far_kernel(col_ptr, row_idx, col_of, far_count, index, of, total):
     Most nonzeros are near and have nothing to do.
     """
     count = int64(0)
-    e = cuda.grid(1)
-    while e < row_idx.size:
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
         i, j = row_idx[e], col_of[e]
         p_end = col_ptr[j] + far_count[j]
         if e + 1 < p_end and (of == 1 or in_share(i, index, of)):
             q = col_ptr[i]
             count += common_values(row_idx, e + 1, p_end, row_idx, q, q + far_count[i])
-        e += cuda.gridsize(1)
     add_warps_to(total, count)
 
 

@@ -148,8 +148,7 @@ def measure_columns(
     """
     lane = cuda.threadIdx.x & 31
     columns = col_ptr.size - 1
-    place = cuda.grid(1)
-    while place - lane < columns:  # whole warps
+    for place in range(cuda.grid(1), columns + lane, cuda.gridsize(1)):  # whole warps
         j = columns - 1 - place
         hubs = int64(0)
         if j >= 0:
@@ -162,7 +161,6 @@ def measure_columns(
             all_quads[j] = quads + has_far * quads_of(far)
         own = in_share(place, index, of)
         append_lanes(own and hubs > 0, j, heavy_columns, list_size, 0)
-        place += cuda.gridsize(1)
 
 
 @kernel("void(int32[::1], int64[::1], int32[::1])")

@@ -40,8 +40,7 @@ def list_look_ups(col_ptr, row_idx, col_of, first, last_rows, pieces, columns, s
     """A thread per nonzero (i, j): list the piece of `row_idx` to look up, if there is one, and the column to look in;
     set bit i of row j, both counted from vertex `first` on. sizes: of the two lists, 0 before."""
     counts, starts = cuda.shared.array((2, THREADS // WARP), int32), cuda.shared.array(2, int64)
-    e = cuda.grid(1)
-    while e - cuda.threadIdx.x < row_idx.size:  # whole blocks
+    for e in range(cuda.grid(1), row_idx.size + cuda.threadIdx.x, cuda.gridsize(1)):  # whole blocks
         begin, end, column = int64(0), int64(0), int32(0)
         if e < row_idx.size:
             begin, end, _, _, of_row = columns_of_edge(col_ptr, col_of, row_idx, e)
@@ -50,7 +49,6 @@ def list_look_ups(col_ptr, row_idx, col_of, first, last_rows, pieces, columns, s
             if j >= 0:
                 cuda.atomic.or_(last_rows, WORDS * j + (i >> 5), uint32(1) << uint32(i & 31))
         list_piece(begin, end - begin, column, pieces, columns, counts, starts, sizes)
-        e += cuda.gridsize(1)
 
 
 @cuda.jit(device=True)
@@ -79,10 +77,9 @@ def look_up(col_ptr, row_idx, last_rows, filters, first, piece, column, turn, la
 def look_up_kernel(col_ptr, row_idx, first, last_rows, filters, pieces, columns, sizes, total):
     """A thread per piece with few rows, then LANES threads per piece with many."""
     few, many, thread, found = sizes[0], sizes[1], cuda.grid(1), int64(0)
-    at, turn = thread, uint32(thread % LANES)
-    while at < few:
+    turn = uint32(thread % LANES)
+    for at in range(thread, few, cuda.gridsize(1)):
         found += look_up(col_ptr, row_idx, last_rows, filters, first, pieces[at], columns[at], uint32(0), uint32(1))
-        at += cuda.gridsize(1)
     at = row_idx.size - 1 - thread // LANES
     while at >= row_idx.size - many:
         found += look_up(col_ptr, row_idx, last_rows, filters, first, pieces[at], columns[at], turn, uint32(LANES))
