@@ -205,7 +205,7 @@ def fit(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("measure", "fit"))
-    parser.add_argument("--edges", type=float, nargs="*", default=[8e6, 3e6, 1e6, 3e5, 1e5])
+    parser.add_argument("--edges", type=float, nargs="*", default=[2e7, 8e6, 3e6, 1e6, 3e5, 1e5])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", action="append", metavar="NAME", help="part of a kind's name; may be repeated")
     parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the record goes")
@@ -214,20 +214,20 @@ def main():
         return fit(records.reference("orders"))
     chosen = [kind for kind in kinds.KINDS if not arguments.kind or any(part in kind for part in arguments.kind)]
     jobs = [(kind, int(edges), arguments.seed) for edges in arguments.edges for kind in chosen]
-    about, rows = {"engine": "gpu", **measurement.machine("gpu")}, records.Rows()
+    about, rows, path = {"engine": "gpu", **measurement.machine("gpu")}, records.Rows(), None
     with multiprocessing.get_context("spawn").Pool(min(12, os.cpu_count())) as pool:
         for kind, asked, edges in pool.imap(draw, jobs):
             row = measured(kind, asked, edges)
             rows.append(row | about)
+            path = path or Path(arguments.into, records.record_path("orders", rows).name)
+            names = {name: "" for row in rows for name in row}
+            records.Rows(names | row for row in rows).write_csv(path)
             taken, best = chosen_and_best(row)
             ways = f"{way_of_count(costs_of(row))} (raw {row['order of raw edges']}), {way_of_tallies(costs_of(row))}"
             ms_of_tallies = zip(TALLIES, tallies_and_best(row)[:-1], strict=True)
             tallies = " ".join(f"{name} {ms / best:.1f}x" for name, ms in ms_of_tallies)
             mark = "!" if taken > 1.2 * best else " "
             print(f"{asked:8} {kind:32} chosen {taken:8.4f} best {best:8.4f} {mark} {tallies}  {ways}", flush=True)
-    names = {name: "" for row in rows for name in row}
-    path = Path(arguments.into, records.record_path("orders", rows).name)
-    records.Rows(names | row for row in rows).write_csv(path)
     print(f"written to {path}", file=sys.stderr)
 
 
