@@ -173,12 +173,12 @@ def loops(out):
         out[3] += 1
 
 
-STEPS = 8  # results of a thread
+STEPS = 10  # results of a thread
 
 
 @kernel(*(f"void({a}[::1], int64[::1])" for a in TYPES[:3]))
 def steps(a, out):
-    """Loops with steps of all threads: their variable may change, and is there after them; one ends early, one goes on
+    """Loops with steps of all threads or blocks: their variable may change, and is there after them; one ends early, one goes on
     early, one has no round."""
     at = STEPS * int64(cuda.grid(1))
     last = uint32(0)
@@ -202,6 +202,10 @@ def steps(a, out):
         out[at + 6] += 1
     for _ in range(a[0], a[1], cuda.gridsize(1)):
         out[at + 7] += 1
+    for k in range(cuda.threadIdx.x, 100, cuda.blockDim.x):
+        out[at + 8] += k
+    for k in range(cuda.blockIdx.x, a[1] * 2, cuda.gridDim.x):
+        out[at + 9] += k
 
 
 def test_a_loop_that_is_tested_before_it_and_at_its_end_does_the_same(monkeypatch):

@@ -19,6 +19,7 @@ from numba.cuda.extending import errors, intrinsic
 from tcgpu.engines.integers import call
 from tcgpu.engines.kernel_language import OPERATIONS, KernelTransformer
 
+HOW_MANY = {"gridsize", "blockDim", "gridDim"}
 POSITIONS = {"threadIdx", "blockIdx", "blockDim", "gridDim"}
 UINT32_VALUES = {"laneid", "warpsize"}
 UINT32_CALLS = {
@@ -302,8 +303,8 @@ class CompiledIntegers(KernelTransformer):
     def visit_For(self, loop):
         """A loop over a range of 64 bits, whose variable is cast to the type that the rule requires."""
         literals = [self.literal(bound) for bound in loop.iter.args] if self.calls(loop.iter, "range") else []
-        by_threads = len(literals) == 3 and self.is_gridsize(loop.iter.args[2])
-        by_threads = by_threads and not loop.orelse and not continues(loop.body)
+        ascends = len(literals) == 3 and self.is_how_many(loop.iter.args[2])
+        in_steps = ascends and not loop.orelse and not continues(loop.body)
         self.generic_visit(loop)
         if all(literal is not None for literal in literals) or not isinstance(loop.target, ast.Name):
             return loop
@@ -321,11 +322,12 @@ class CompiledIntegers(KernelTransformer):
         narrow = ast.Assign([ast.Name(loop.target.id, ast.Store())], value)
         loop.body.insert(0, ast.copy_location(narrow, loop))
         loop.iter.args, loop.target = bounds, ast.Name(wide, ast.Store())
-        return [*before, *self.in_steps(loop)] if by_threads else [*before, ast.fix_missing_locations(loop)]
+        return [*before, *self.in_steps(loop)] if in_steps else [*before, ast.fix_missing_locations(loop)]
 
-    def is_gridsize(self, node):
-        function = getattr(node, "func", None)
-        return isinstance(function, ast.Attribute) and function.attr == "gridsize" and self.is_cuda(function.value)
+    def is_how_many(self, node):
+        """Whether the node is CUDA's own number of threads or blocks, which is at least 1."""
+        of = node.func if isinstance(node, ast.Call) else getattr(node, "value", None)
+        return isinstance(of, ast.Attribute) and of.attr in HOW_MANY and self.is_cuda(of.value)
 
     def in_steps(self, loop):
         """The statements of a `for` over a range as a `while`: Numba begins a `for` with a division. LLVM still does so
