@@ -178,8 +178,8 @@ STEPS = 10  # results of a thread
 
 @kernel(*(f"void({a}[::1], int64[::1])" for a in TYPES[:3]))
 def steps(a, out):
-    """Loops with steps of all threads or blocks: their variable may change, and is there after them; one ends early, one goes on
-    early, one has no round."""
+    """Loops with steps of all threads or blocks: their variable may change, and is there after them; one ends early,
+    one goes on early, one has no round."""
     at = STEPS * int64(cuda.grid(1))
     last = uint32(0)
     for k in range(cuda.grid(1), a[0], cuda.gridsize(1)):
