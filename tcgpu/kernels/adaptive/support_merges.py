@@ -77,7 +77,7 @@ def clear_counters(tally):
 
 @cuda.jit(device=True)
 def empty_counters(tally):
-    """All threads of the block add its counters to the sums in global memory, and free them."""
+    """All threads of the block add its counters to the sums in global memory."""
     counters = tally.counters
     if tally.counting:
         cuda.syncthreads()
@@ -85,7 +85,6 @@ def empty_counters(tally):
             if counters[k] != FREE:
                 cuda.atomic.add(tally.sums, counters[k], counters[COUNTERS + k])
         cuda.syncthreads()
-        clear_counters(tally)
 
 
 @cuda.jit(device=True)
@@ -184,8 +183,8 @@ def merge_chunks(tally, col_ptr, col_of, open, long, chunk, corners):
     If all columns have an element of `open`, only columns j that are marked there.
     """
     row_idx, thread, all_columns = tally.row_idx, cuda.threadIdx.x, open.size < col_ptr.size - 1
-    clear_counters(tally)
     for begin in range(int64(cuda.blockIdx.x) * chunk, row_idx.size, int64(cuda.gridDim.x) * chunk):
+        clear_counters(tally)
         end = min(begin + chunk, row_idx.size)
         e = begin + thread
         while e - (thread & 31) < end:  # whole warps
