@@ -5,10 +5,10 @@
 
 measure  the kernel times of `adaptive` in natural order, with each width of the local columns' rows of bits, and in
          degree order, merged, by look-ups and by classes, and those of `triangles` and `support`; what is chosen for
-         the raw edges and for the clean graph; the sums that it is chosen by. Look-ups take half of the time that
-         their lists take, too: lists that take longer than they save are not worth it
+         the raw edges and for the clean graph; the sums that it is chosen by. For the choice, look-ups take a fifth of
+         the time that their lists take, too: lists that take longer than they save are not worth it
 fit      prints the nanoseconds of each sum, for `tcgpu.kernels.order_costs`, with which estimates are closest to the
-         recorded times, and choices to the best
+         recorded times, and choices to the best; close to those of before where the times do not say otherwise
 
 The record is called "orders". A graph is a row.
 """
@@ -37,9 +37,10 @@ REPEATS, LONG_MS = 5, 100  # runs of a launch; milliseconds from which on it run
 TALLIES = "triangles", "support"
 FAR_FROM_BEST = 5  # times the best count: where a count takes longer, tallies are measured only if chosen
 WAYS = "natural", "merged", "looked", "degree"
+LISTS_SHARE = 0.2
 # of `fit`: the weight of wrong choices; how close, as logarithms, estimates are that share a choice; how often it
-# minimizes; the weight of ways over FAR_FROM_BEST
-REGRET, SOFT, TURNS, FAR_WEIGHT = 60, 0.05, 5, 0.2
+# minimizes; the weight of ways over FAR_FROM_BEST, and of a change, squared and as a logarithm
+REGRET, SOFT, TURNS, FAR_WEIGHT, CHANGE_WEIGHT = 60, 0.05, 6, 0.2, 20
 
 
 def draw(job):
@@ -154,7 +155,7 @@ def counts_and_ms(row):
     ways = {"merged": ("MERGED", costs.merged_counts()), "degree": ("DEGREE", costs.degree_counts())}
     ways |= {f"natural {words}": ("NATURAL", costs.natural_counts(words)) for words in (0, *WORDS)}
     count = [(f"{table}_NS", counts, row.get(f"{way} ms", "")) for way, (table, counts) in ways.items()]
-    count.append(("LOOKED_NS", costs.looked_counts(), row["looked ms"] + row["lists ms"] / 2))
+    count.append(("LOOKED_NS", costs.looked_counts(), row["looked ms"] + LISTS_SHARE * row["lists ms"]))
     ways["natural"] = ways[f"natural {row['words']}"]
     tallies = [
         (f"{table}_TALLY_NS", counts, row.get(f"{name} by {way} ms", ""))
@@ -167,9 +168,9 @@ def counts_and_ms(row):
 def fit(rows):
     """Print the nanoseconds with which estimates come closest to the recorded times, and the choices to the best.
 
-    The loss has two parts: how far off estimates are, with less weight for ways that take over FAR_FROM_BEST times the
-    best; and how much longer than the best the chosen way takes. So that the loss is smooth, ways whose estimates are
-    nearly equal share the choice, by SOFT.
+    The loss has three parts: how far off estimates are, with less weight for ways that take over FAR_FROM_BEST times
+    the best; how far the nanoseconds are from those of before; and how much longer than the best the chosen way takes.
+    So that the loss is smooth, ways whose estimates are nearly equal share the choice, by SOFT.
     """
     from tcgpu.kernels import order_costs as module
 
@@ -183,15 +184,20 @@ def fit(rows):
         first = np.cumsum([0, *sizes[:-1]])
         slower = np.log(times / np.repeat(np.minimum.reduceat(times, first), sizes))
         near = slower < np.log(FAR_FROM_BEST)
+        natural = np.array([table == "NATURAL_NS" for ways in of_graphs for table, *_ in ways])
+        before = np.log([max(getattr(module, table)[key], 1e-7) for table, key in keys])
 
         def loss(logarithms):
-            estimates = np.log(counts @ np.exp(logarithms))  # noqa: B023
-            off = np.sqrt(0.003 + (estimates - np.log(times)) ** 2) @ np.where(near, 1, FAR_WEIGHT)  # noqa: B023
+            nanoseconds = counts @ np.exp(logarithms)  # noqa: B023
+            off = np.sqrt(0.003 + np.log(nanoseconds / times) ** 2) @ np.where(near, 1, FAR_WEIGHT)  # noqa: B023
+            off += CHANGE_WEIGHT * ((logarithms - before) ** 2).sum()  # noqa: B023
+            preferred = np.maximum(1, nanoseconds / module.LITTLE - module.LITTLE_NS)
+            estimates = np.log(np.where(natural, preferred, nanoseconds))  # noqa: B023
             chosen = np.exp((np.repeat(np.minimum.reduceat(estimates, first), sizes) - estimates) / SOFT)  # noqa: B023
             chosen /= np.repeat(np.add.reduceat(chosen, first), sizes)  # noqa: B023
             return off + REGRET * (chosen * np.minimum(slower, 3)).sum()  # noqa: B023
 
-        found = np.log([max(getattr(module, table)[key], 1e-7) for table, key in keys])
+        found = before
         for _ in range(TURNS):
             found = minimize(loss, found, method="Powell", options={"maxiter": 60, "ftol": 1e-4}).x
         found = np.exp(found)

@@ -49,14 +49,14 @@ LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row 
 # "merged nearby" instead if most edges are near or columns short. "begin" and "local begin" are taken once: always, and
 # if there are rows of bits.
 NATURAL_NS = {
-    "merged": 0.00187, "merged nearby": 0.00116, "idle": 0.0001, "searched": 0.000784, "distant": 0.0122,
-    "longest": 61.2, "begin": 5_840, "local begin": 13_500, "words": 0.0342, "local words": 0.00213,
+    "merged": 0.00175, "merged nearby": 0.000962, "idle": 0.0000987, "searched": 0.0008, "distant": 0.0101,
+    "longest": 51.8, "begin": 5_350, "local begin": 17_400, "words": 0.021, "local words": 0.00443,
 }  # fmt: skip
 MERGED_NS = {
-    "merged": 0.0011, "idle": 0.00055, "searched": NATURAL_NS["searched"], "longest": 76.6, "begin": 5_070,
+    "merged": 0.00108, "idle": 0.000584, "searched": NATURAL_NS["searched"], "longest": 78.2, "begin": 3_790,
 }  # fmt: skip
-DEGREE_NS = {"pairs": 0.000116, "hub rows": 0.05, "nonzeros": 0.059, "begin": 42_700}
-LOOKED_NS = {"looked up": 0.0018, "far steps": 0.00319, "nonzeros": 0.00241, "begin": 5_300}
+DEGREE_NS = {"pairs": 0.000148, "hub rows": 0.0352, "nonzeros": 0.0465, "begin": 50_600}
+LOOKED_NS = {"looked up": 0.00159, "far steps": 0.00248, "nonzeros": 0.00355, "begin": 8_040}
 TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054}  # of the number of vertices; besides the "begin" of natural order
 
 # The same for the triangles of each edge or vertex.
