@@ -5,8 +5,8 @@
 
 measure  the kernel times of `adaptive` in natural order, with each width of the local columns' rows of bits, and in
          degree order, merged, by look-ups and by classes, and those of `triangles` and `support`; what is chosen for
-         the raw edges and for the clean graph; the sums that it is chosen by. For the choice, look-ups take a fifth of
-         the time that their lists take, too: lists that take longer than they save are not worth it
+         the raw edges and for the clean graph; the sums that it is chosen by. For the choice, look-ups also take
+         LISTS_SHARE of the time that their lists take: lists that take longer than they save are not worth it
 fit      prints the nanoseconds of each sum, for `tcgpu.kernels.order_costs`, with which estimates are closest to the
          recorded times, and choices to the best; close to those of before where the times do not say otherwise
 
@@ -37,7 +37,7 @@ REPEATS, LONG_MS = 5, 100  # runs of a launch; milliseconds from which on it run
 TALLIES = "triangles", "support"
 FAR_FROM_BEST = 5  # times the best count: where a count takes longer, tallies are measured only if chosen
 WAYS = "natural", "merged", "looked", "degree"
-LISTS_SHARE = 0.2
+LISTS_SHARE = 0.22  # of the time of lists, that the choice of look-ups takes into account
 # of `fit`: the weight of wrong choices; how close, as logarithms, estimates are that share a choice; how often it
 # minimizes; the weight of ways over FAR_FROM_BEST, and of a change, squared and as a logarithm
 REGRET, SOFT, TURNS, FAR_WEIGHT, CHANGE_WEIGHT = 60, 0.05, 6, 0.2, 20

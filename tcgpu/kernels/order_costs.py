@@ -49,14 +49,14 @@ LONGEST_SEARCH_NS = 20  # more than an edge takes in natural order for each row 
 # "merged nearby" instead if most edges are near or columns short. "begin" and "local begin" are taken once: always, and
 # if there are rows of bits.
 NATURAL_NS = {
-    "merged": 0.00175, "merged nearby": 0.000962, "idle": 0.0000987, "searched": 0.0008, "distant": 0.0101,
-    "longest": 51.8, "begin": 5_350, "local begin": 17_400, "words": 0.021, "local words": 0.00443,
+    "merged": 0.00175, "merged nearby": 0.000965, "idle": 0.000099, "searched": 0.000798, "distant": 0.0102,
+    "longest": 53.9, "begin": 5_380, "local begin": 17_400, "words": 0.0211, "local words": 0.00447,
 }  # fmt: skip
 MERGED_NS = {
-    "merged": 0.00108, "idle": 0.000584, "searched": NATURAL_NS["searched"], "longest": 78.2, "begin": 3_790,
+    "merged": 0.00109, "idle": 0.000578, "searched": NATURAL_NS["searched"], "longest": 77.8, "begin": 3_860,
 }  # fmt: skip
-DEGREE_NS = {"pairs": 0.000148, "hub rows": 0.0352, "nonzeros": 0.0465, "begin": 50_600}
-LOOKED_NS = {"looked up": 0.00159, "far steps": 0.00248, "nonzeros": 0.00355, "begin": 8_040}
+DEGREE_NS = {"pairs": 0.000146, "hub rows": 0.0355, "nonzeros": 0.0468, "begin": 50_700}
+LOOKED_NS = {"looked up": 0.00161, "far steps": 0.0025, "nonzeros": 0.00372, "begin": 8_100}
 TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054}  # of the number of vertices; besides the "begin" of natural order
 
 # The same for the triangles of each edge or vertex.
