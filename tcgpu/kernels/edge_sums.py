@@ -149,8 +149,7 @@ def count_degrees(u, v, degrees, low, high, table_bits):
     for place in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         owners[place], counts[place] = FREE, 0
     cuda.syncthreads()
-    lane = cuda.threadIdx.x & 31
-    for e in range(cuda.grid(1), u.size + lane, cuda.gridsize(1)):  # whole warps
+    for e in range(cuda.grid(1), u.size + (cuda.threadIdx.x & 31), cuda.gridsize(1)):  # whole warps
         a = b = int32(-1)
         if e < u.size and low <= int64(u[e]) < high:
             a = int32(u[e])
@@ -281,8 +280,7 @@ def is_last(degree, a, other_degree, b):
 @kernel(*(f"void({ends}, uint64[::1], int32[::1])" for ends in ENDS))
 def count_rows_by_degree(u, v, packed, rows):
     """A thread per edge: count it as a row of its column in degree order."""
-    lane = cuda.threadIdx.x & 31
-    for e in range(cuda.grid(1), u.size + lane, cuda.gridsize(1)):  # whole warps
+    for e in range(cuda.grid(1), u.size + (cuda.threadIdx.x & 31), cuda.gridsize(1)):  # whole warps
         first = int32(-1)
         if e < u.size and u[e] != v[e]:
             first = int32(u[e])

@@ -34,7 +34,7 @@ MOST_FEW = 1 << 11  # vertices that `few_kernel` counts, at most
 
 @kernel(*(f"void({ends}, int64, uint32[::1], int32[::1])" for ends in ENDS))
 def fill_bits(u, v, stride, bits, new):
-    """A thread per raw edge: set bit i of row j, and say whether it is `new`, unless nobody asks."""
+    """A thread per raw edge: set bit i of row j, and say whether it is `new`, if that has room."""
     for e in range(cuda.grid(1), u.size, cuda.gridsize(1)):
         j, i = int64(min(u[e], v[e])), int64(max(u[e], v[e]))
         bit = uint32(1) << uint32(i & 31)

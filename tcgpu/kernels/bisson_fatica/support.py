@@ -169,7 +169,8 @@ ARRAYS = "int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1]
 def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
     """A thread per column j: twelve of its rows in registers, compared with each row of each column i."""
     round = state[ROUND]
-    for at in range(cuda.grid(1), state[0], cuda.gridsize(1)):
+    at = cuda.grid(1)
+    while at < state[0]:
         j = columns[at]
         begin, end = remaining_rows(col_ptr, length, j)
         all_columns = round == 0 or weak[j] == round
@@ -198,6 +199,7 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
                 e += 1
                 i = row_idx[e]
             first += IN_REGISTERS
+        at += cuda.gridsize(1)
 
 
 @kernel(f"void({ARRAYS}, uint32[::1], uint32, uint32)")
