@@ -173,7 +173,7 @@ def loops(out):
         out[3] += 1
 
 
-STEPS = 10  # results of a thread
+STEPS = 11  # results of a thread
 
 
 @kernel(*(f"void({a}[::1], int64[::1])" for a in TYPES[:3]))
@@ -206,6 +206,8 @@ def steps(a, out):
         out[at + 8] += k
     for k in range(cuda.blockIdx.x, a[1] * 2, cuda.gridDim.x):
         out[at + 9] += k
+    for k in range(uint64(cuda.threadIdx.x), uint64(a[0]), cuda.blockDim.x):
+        out[at + 10] += int64(k)
 
 
 def test_a_loop_that_is_tested_before_it_and_at_its_end_does_the_same(monkeypatch):

@@ -289,7 +289,7 @@ def rows():
 
 
 GROUP_TC = "GroupTC-BS", "GroupTC-HS", "GroupTC-HS-V2"
-SLOW = {  # (edges, kind) whose choice takes over 1.2 times the best, by 3, 54 and 112 microseconds; if it is launched
+SLOW = {  # (edges, kind) whose choice takes over 1.2 times the best, by 3, 54 and 112 us; the bipartite launch nothing
     (300_000, "banded, narrow"): 1.34, (20_000_000, "grid in three dimensions"): 1.23,
     (3_000_000, "expander with a clique"): 1.48,
     **{(edges, "complete bipartite"): most for edges, most in ((3_000_000, 3.4), (8_000_000, 7.2), (20_000_000, 16.5))},

@@ -304,7 +304,7 @@ class CompiledIntegers(KernelTransformer):
         """A loop over a range of 64 bits, whose variable is cast to the type that the rule requires."""
         literals = [self.literal(bound) for bound in loop.iter.args] if self.calls(loop.iter, "range") else []
         ascends = len(literals) == 3 and self.is_how_many(loop.iter.args[2])
-        in_steps = ascends and not loop.orelse and not continues(loop.body)
+        becomes_while = ascends and not loop.orelse and not continues(loop.body)
         self.generic_visit(loop)
         if all(literal is not None for literal in literals) or not isinstance(loop.target, ast.Name):
             return loop
@@ -322,17 +322,17 @@ class CompiledIntegers(KernelTransformer):
         narrow = ast.Assign([ast.Name(loop.target.id, ast.Store())], value)
         loop.body.insert(0, ast.copy_location(narrow, loop))
         loop.iter.args, loop.target = bounds, ast.Name(wide, ast.Store())
-        return [*before, *self.in_steps(loop)] if in_steps else [*before, ast.fix_missing_locations(loop)]
+        return [*before, *(self.as_while(loop, typed[-1]) if becomes_while else [ast.fix_missing_locations(loop)])]
 
     def is_how_many(self, node):
         """Whether the node is CUDA's own number of threads or blocks, which is at least 1."""
         of = node.func if isinstance(node, ast.Call) else getattr(node, "value", None)
         return isinstance(of, ast.Attribute) and of.attr in HOW_MANY and self.is_cuda(of.value)
 
-    def in_steps(self, loop):
-        """The statements of a `for` over a range as a `while`: Numba begins a `for` with a division. LLVM still does so
-        where it unrolls the loop, if that is short."""
-        begin, stop, step = loop.iter.args
+    def as_while(self, loop, step):
+        """The statements of a `for` over a range as a `while`: Numba begins a `for` with a division. LLVM divides, too,
+        but only where it unrolls a short loop."""
+        begin, stop, _ = loop.iter.args
         value = ast.Name(loop.target.id, ast.Load())
         further = ast.Assign([loop.target], self.operation("same_add", [value, step], loop))
         steps = ast.While(ast.Compare(value, [ast.Lt()], [stop]), [*loop.body, further], [])
