@@ -56,7 +56,7 @@ MERGED_NS = {
     "merged": 0.00109, "idle": 0.000578, "searched": NATURAL_NS["searched"], "longest": 77.8, "begin": 3_860,
 }  # fmt: skip
 DEGREE_NS = {"pairs": 0.000146, "hub rows": 0.0355, "nonzeros": 0.0468, "begin": 50_700}
-LOOKED_NS = {"looked up": 0.00161, "far steps": 0.0035, "nonzeros": 0.00372, "begin": 8_100}
+LOOKED_NS = {"looked up": 0.00161, "far steps": 0.0034, "nonzeros": 0.00372, "begin": 8_100}
 TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054}  # of the number of vertices; besides the "begin" of natural order
 
 # The same for the triangles of each edge or vertex.
