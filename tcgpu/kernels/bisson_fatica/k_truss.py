@@ -25,7 +25,7 @@ import numpy as np
 
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
-from tcgpu.engines.runtime import cuda, int32, kernel
+from tcgpu.engines.runtime import cuda, int32, kernel, uint64
 from tcgpu.kernels import ArrayPlan, Run, launch
 from tcgpu.kernels.bisson_fatica import algorithm_4, bitmap_auto, support
 from tcgpu.kernels.bisson_fatica.support import BLOCKS, LISTED, LOWEST, MAX_INT32, ROUND, THREADS, WEAK, remaining_rows
@@ -40,7 +40,7 @@ ROUND_US = 45  # microseconds in the simulator for an edge in each round, beside
 def mark_weak(col_of, support, origin, number, weak, affected, state, k):
     """A thread per nonzero: if it is weak, mark it and set its truss number, k - 1; else update the least support."""
     round, found, lowest = state[ROUND], int32(0), int32(MAX_INT32)
-    for p in range(cuda.grid(1), support.size, cuda.gridsize(1)):
+    for p in range(uint64(cuda.grid(1)), uint64(support.size), uint64(cuda.gridsize(1))):  # unsigned, so not unrolled
         triangles = support[p]
         if triangles >= k - 2:
             lowest = min(lowest, triangles)
