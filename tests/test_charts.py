@@ -399,7 +399,7 @@ def test_the_recorded_time_lines_are_as_notebook_8_says():
     ms = {row["step"]: row for row in measured.step_times(lanes)}
     launched = list(measured.STEPS)
     for graph in ("rmat20", "rmat22"):
-        assert sorted(launched, key=lambda step: ms[step][graph])[-2:] == ["keys and their sort", "counting"]
+        assert {*sorted(launched, key=lambda step: ms[step][graph])[-2:]} == {"keys and their sort", "counting"}
         assert kernels[graph].count("sort") == 3  # of degrees, and of keys of both lengths
     for flat in ("mesh 2048 x 2048", "road-like 2048 x 2048"):
         assert {"scatter_rows", "sort_columns"} < {*kernels[flat]}
