@@ -120,8 +120,7 @@ class DeviceGraph:
 
     @cached_property
     def ids(self) -> Any:
-        """The id of each vertex, an array on the device; None where vertex v is simply v, or has a name that is no
-        integer."""
+        """The id of each vertex, an array on the device; None where that is v itself, or a name that is no integer."""
         ids = self.natural_ids() if callable(self.natural_ids) else self.natural_ids
         if self.rank is None:
             return ids

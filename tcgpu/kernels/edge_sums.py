@@ -179,8 +179,7 @@ def add_once(counts, place, value):
 
 @cuda.jit(device=True)
 def pack_vertex(degree, length, spans):
-    """The degree of a vertex, the rows of its column, and the spans that this reaches over, 0 if it is not local, in 64
-    bits."""
+    """64 bits: the degree of a vertex, the rows of its column, and the spans that this reaches over, 0 if not local."""
     most = int64((1 << ROWS_BITS) - 1)
     return uint64(degree | min(length, most) << DEGREE_BITS) | uint64(spans) << uint64(DEGREE_BITS + ROWS_BITS)
 

@@ -131,13 +131,16 @@ def few_kernel(u, v, bits, extent, arrived, total):
     bits: MOST_FEW rows, 0 before. extent: as find_extent raises it; if there are more vertices, nothing is counted.
     arrived: as in `device.grid`.
     """
-    below, high = int64(-1), int64(-1)
-    for e in range(cuda.grid(1), u.size, cuda.gridsize(1)):
+    below, high, e = int64(-1), int64(-1), cuda.grid(1)
+    while e < u.size and below < 0 and high < MOST_FEW:
         a, b = int64(u[e]), int64(v[e])
         below, high = max(below, ~a, ~b), max(high, a, b)
         if below < 0 and high < MOST_FEW and a != b:
             j, i = min(a, b), max(a, b)
             cuda.atomic.or_(bits, j * (MOST_FEW // 32) + (i >> 5), uint32(1) << uint32(i & 31))
+        e += cuda.gridsize(1)
+    for rest in range(e, u.size, cuda.gridsize(1)):  # no bits any more: several edges are read at a time
+        below, high = max(below, ~int64(u[rest]), ~int64(v[rest])), max(high, int64(u[rest]), int64(v[rest]))
     if raise_extent(extent, below, high) >= MOST_FEW:  # too many vertices: this block waits for no other
         if cuda.threadIdx.x == 0:
             arrive(arrived)

@@ -143,8 +143,7 @@ def list_rows(u, v, vertices, columns, places, rows, pieces, others, sizes):
 
 @cuda.jit(device=True)
 def look_up(n, table, shift, words, bits, rows, piece, a, turn, lanes):
-    """To how many rows of a piece vertex a has an edge; this thread takes number `turn` and every `lanes`-th one after
-    it."""
+    """To how many rows of a piece vertex a has an edge, of every `lanes`-th row from number `turn` on."""
     found, begin, length = int64(0), upper(piece, 32), lower(piece, 32)
     while turn < length:
         b = rows[begin + turn]
