@@ -55,7 +55,7 @@ NATURAL_NS = {
 MERGED_NS = {
     "merged": 0.00109, "idle": 0.000578, "searched": NATURAL_NS["searched"], "longest": 77.8, "begin": 3_860,
 }  # fmt: skip
-DEGREE_NS = {"pairs": 0.000146, "hub rows": 0.0355, "nonzeros": 0.0468, "begin": 50_700}
+DEGREE_NS = {"pairs": 0.000146, "heavy pairs": 0.0002, "hub rows": 0.0355, "nonzeros": 0.0468, "begin": 50_700}
 LOOKED_NS = {"looked up": 0.00161, "far steps": 0.0034, "nonzeros": 0.00372, "begin": 8_100}
 TILES_NS = {"cubes": 1.66e-06, "squares": 0.0054}  # of the number of vertices; besides the "begin" of natural order
 
@@ -150,13 +150,9 @@ class OrderCosts:
         return _total(DEGREE_NS, self.degree_counts())
 
     def suits_tiles(self):
-        """Whether a count is fastest if all columns are rows of bits.
-
-        In a graph so dense that it might be, the pairs of heavy columns take as long as others; elsewhere next to none.
-        """
+        """Whether a count is fastest if all columns are rows of bits."""
         tiles_ns = NATURAL_NS["begin"] + _total(TILES_NS, {"cubes": self.n**3, "squares": self.n**2})
-        pairs_ns = DEGREE_NS["pairs"] * self.sums["heavy pairs"]
-        return tiles_ns < min(*self.natural_ns.values(), self.merged_ns, self.looked_ns, self.degree_ns + pairs_ns)
+        return tiles_ns < min(*self.natural_ns.values(), self.merged_ns, self.looked_ns, self.degree_ns)
 
     def best_words(self, room=math.inf):
         """The `words` of the fastest count in natural order whose rows of bits take at most `room` bytes."""

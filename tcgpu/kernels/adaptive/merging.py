@@ -91,7 +91,9 @@ def merge_filtered_kernel(col_ptr, row_idx, col_of, filters, tried, index, of, t
             p = first_in_filter(row_idx, p, p_end, uint32(1), filters[i])
         if p < p_end:
             q, q_end = column_bounds(col_ptr, i)
-            if q < q_end:
+            if looks:  # it has read rows of column j, which are in the caches now
+                count += common_values(row_idx, p, p_end, row_idx, q, q_end)
+            elif q < q_end:
                 count += common_values_apart(row_idx, p, p_end, row_idx, q, q_end)
         e += cuda.gridsize(1) * of
     add_warps_to(total, count)
