@@ -371,7 +371,7 @@ class TestRecord:
             [what(each) for each in ratios]
             for what in (lambda r: sum(r < 1), lambda r: sum(1.3 * r < 1), lambda r: f"{np.median(r):.1f}")
         )
-        places = "behind the fastest of them on {} of the kinds at 100,000 edges, {} at 300,000, {} at 1 million and {} at"
+        places = "of them on {} of the kinds at 100,000 edges, {} at 300,000, {} at 1 million and {} at 3 million"
         assert places.format(*behind) in page and "more than 1.3 times on {}, {}, {} and {}.".format(*far) in page
         assert "the fastest took {}, {}, {} and {} times as long".format(*median) in page
         assert f"100,000 edges, the fastest of five programs was ahead on {behind[0] or 'none'}" in readme
