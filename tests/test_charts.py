@@ -434,7 +434,7 @@ def test_orders_are_estimated_from_sums_and_held_against_the_times(monkeypatch):
     sums = measured.order_sums(rows, ["wrong"])
     assert [(row["way"], row["sum"], row["count"], row["ms"]) for row in sums] == [
         ("natural", "merged", "1,000,000", 1.0), ("merged", "merged", "4,000,000", 4.0),
-        ("looked", "looked up", "5,000,000", 5.0), ("degree", "pairs", "1,000,000", 2.0),
+        ("looked", "looked up", "5,000,000", 5.0), ("degree", "all pairs", "1,000,000", 2.0),
     ]  # fmt: skip
     times = measured.order_times(rows)
     assert [(row["kind"], row["wrong"], row["slower"]) for row in times] == [
